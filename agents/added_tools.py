@@ -27,7 +27,7 @@ from agents.tools import TOOL_NAME, Tool
 GROUP = "parley.tools"
 # The package whose modules are the files of the folder, so that these can import each other.
 PACKAGE = "parley_tools"
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +138,4 @@ def _reason(error: BaseException) -> str:
     calls = [call for call in traceback.extract_tb(error.__traceback__) if call.filename != __file__]
     outside = [call for call in calls if "importlib" not in call.filename and "agents" not in Path(call.filename).parts]
     line = f" (line {outside[-1].lineno} of {outside[-1].filename})" if outside else ""
-    return f"{type(error).__name__}: {safe_text(cut(str(error), LONGEST_REASON))}{line}"
+    return f"{type(error).__name__}: {safe_text(cut(str(error), MAX_REASON_LENGTH))}{line}"

@@ -23,9 +23,9 @@ Verdict = Literal["run", "ask", "deny"]
 # requirement is first.
 Approvers = Literal["", "admin", "owner"]
 APPROVERS: tuple[Approvers, ...] = get_args(Approvers)
-MOST_APPROVALS = 10
+MAX_APPROVALS = 10
 # The number of parts of a command that are compared with each rule.
-MOST_PARTS = 1_000
+MAX_PARTS = 1_000
 
 # If a call has several arguments, the first of these that it has is its main argument.
 MAIN_ARGUMENTS = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
@@ -134,7 +134,7 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: b
 
     A shell command matches a pattern if all of its parts match and none has a variable, a redirection or the like:
     `ls; rm -rf .` does not match `ls *`. With `anywhere`, one matching part is enough, and so is any argument that
-    could be the main one. A command of more than MOST_PARTS parts gets the careful answer: it matches
+    could be the main one. A command of more than MAX_PARTS parts gets the careful answer: it matches
     with `anywhere`, and does not match otherwise. If `is_declared` is False, any argument could be the main one,
     because the tool may ignore the others. Then the call matches a pattern only with `anywhere`.
     """
@@ -152,7 +152,7 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: b
     if name not in COMMANDS:
         return _fits(value.strip(), pattern)
     parts = _parts(value)
-    is_cut = len(parts) > MOST_PARTS
+    is_cut = len(parts) > MAX_PARTS
     if not parts or is_cut or _EXPANSIONS.search(value):
         return False
     return all(_fits(part, pattern) and _runs_named_program(part, pattern) for part in parts)
@@ -172,7 +172,7 @@ def _runs_named_program(part: str, pattern: str) -> bool:
 
 def _fits_anywhere(name: str, value: str, pattern: str) -> bool:
     parts = _parts(value) if name in COMMANDS else ()
-    return len(parts) > MOST_PARTS or any(_fits(part, pattern) for part in (value.strip(), *parts))
+    return len(parts) > MAX_PARTS or any(_fits(part, pattern) for part in (value.strip(), *parts))
 
 
 def main_argument(arguments: Json) -> tuple[str, object]:
@@ -196,8 +196,8 @@ def _possible_main(arguments: Json, is_declared: bool) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=4)  # up to 200 rules of a workspace are compared with the same command
 def _parts(command: str) -> tuple[str, ...]:
-    """Return the first MOST_PARTS + 1 parts of a command. The last one shows that the command has too many."""
-    return tuple(islice(_all_parts(command), MOST_PARTS + 1))
+    """Return the first MAX_PARTS + 1 parts of a command. The last one shows that the command has too many."""
+    return tuple(islice(_all_parts(command), MAX_PARTS + 1))
 
 
 def _all_parts(command: str) -> Iterator[str]:
@@ -232,8 +232,8 @@ def _fits(text: str, pattern: str) -> bool:
 
 def parse_rule(rule: object, approvals: object = 1, approvers: object = "") -> ParsedRule:
     """Return a rule with these values. Raise ValueError if one of them is not allowed."""
-    if type(approvals) is not int or not 1 <= approvals <= MOST_APPROVALS:
-        raise ValueError(f"approvals: must be from 1 to {MOST_APPROVALS}")
+    if type(approvals) is not int or not 1 <= approvals <= MAX_APPROVALS:
+        raise ValueError(f"approvals: must be from 1 to {MAX_APPROVALS}")
     if approvers not in APPROVERS:
         raise ValueError("approvers: must be admin, owner, or empty for everyone who may answer")
     if not isinstance(rule, str):

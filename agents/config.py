@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PositiveInt, Tag
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
-from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, parse_rule
+from agents.approval import MAX_APPROVALS, Approvers, Rules, check_rule, parse_rule
 from agents.delegates import is_delegate
 from agents.i18n import gettext as _
 from agents.key_variables import not_set
@@ -18,7 +18,7 @@ from agents.mcp import config as servers
 from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
 from agents.prices import Price
 from agents.providers.base import DEFAULT_RETRIES
-from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
+from agents.reasoning import MAX_BUDGET, MIN_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 from agents.toolbox.public_addresses import has_leading_zeros
@@ -64,8 +64,8 @@ def _name(value: str) -> str:
 
 
 def _share(value: int) -> int:
-    if value and not LEAST_SHARE <= value <= MOST_SHARE:
-        raise ValueError(f"must be a percentage from {LEAST_SHARE} to {MOST_SHARE}, or 0")
+    if value and not LEAST_SHARE <= value <= MAX_SHARE:
+        raise ValueError(f"must be a percentage from {LEAST_SHARE} to {MAX_SHARE}, or 0")
     return value
 
 
@@ -89,12 +89,12 @@ def _with_readable_url(server: ServerConfig) -> ServerConfig:
 
 # Percentages of the context window at which a session may summarize earlier messages.
 LEAST_SHARE = 30
-MOST_SHARE = 95
+MAX_SHARE = 95
 Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_web_address)]
 ModelPattern = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(str.lower)]
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
-ThinkingBudget = Annotated[int, Field(ge=SMALLEST_BUDGET, le=LARGEST_BUDGET)]
+ThinkingBudget = Annotated[int, Field(ge=MIN_BUDGET, le=MAX_BUDGET)]
 
 
 class _Strict(BaseModel):
@@ -217,7 +217,7 @@ class AskConfig(_Strict):
     """Calls that need the approval of several users, or of users with a role in the workspace, each time."""
 
     rule: Rule
-    approvals: Annotated[int, Field(ge=1, le=MOST_APPROVALS)] = 1
+    approvals: Annotated[int, Field(ge=1, le=MAX_APPROVALS)] = 1
     approvers: Approvers = ""
 
 

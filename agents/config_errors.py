@@ -39,7 +39,7 @@ SENTENCES: Mapping[str, str] = {
 }
 # Types of errors that are reported without the value, because it would not help.
 WITHOUT_VALUE = ("extra_forbidden", "missing")
-LONGEST_VALUE = 100
+MAX_VALUE_LENGTH = 100
 
 
 def describe(error: Mapping[str, Any], document: object) -> str:
@@ -49,7 +49,7 @@ def describe(error: Mapping[str, Any], document: object) -> str:
     words = words.replace(" 1 characters", " 1 character")
     shown = repr(error["input"])
     says_value = isinstance(error["input"], str) and shown in words
-    value = "" if error["type"] in WITHOUT_VALUE or says_value else f", but is {shown:.{LONGEST_VALUE}}"
+    value = "" if error["type"] in WITHOUT_VALUE or says_value else f", but is {shown:.{MAX_VALUE_LENGTH}}"
     return f"{_place(error['loc'], document)}: {words}{value}"
 
 

@@ -14,11 +14,11 @@ from agents.tools import Tool, schema_of
 # The beginning of an entry for another agent in an agent's list of tools: `agent__researcher`, or `agent__*` for all.
 PREFIX = "agent__"
 EVERY = f"{PREFIX}*"
-LONGEST_TASK = 100_000
+MAX_TASK_LENGTH = 100_000
 # How deep delegation may go: an agent that got a task may give one to another agent, but that agent may not.
-MOST_LEVELS = 2
+MAX_LEVELS = 2
 # The number of tasks that an agent may give in one turn.
-MOST_TASKS = 10
+MAX_TASKS = 10
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _DESCRIPTION = """\
@@ -35,7 +35,7 @@ class Task(BaseModel):
 
     # Vendors refuse a message without visible text.
     task: Annotated[
-        str, Field(min_length=1, max_length=LONGEST_TASK, pattern=r"\S", description="The whole task, as a message")
+        str, Field(min_length=1, max_length=MAX_TASK_LENGTH, pattern=r"\S", description="The whole task, as a message")
     ]
 
 

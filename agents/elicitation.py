@@ -16,15 +16,15 @@ from yarl import URL
 
 from agents.i18n import gettext as _
 from agents.messages import Json
-from agents.questions import MOST_ITEMS, FormField, InvalidAnswer, Label, Question
+from agents.questions import MAX_ITEMS, FormField, InvalidAnswer, Label, Question
 from agents.safe_text import clean
 
-LONGEST_MESSAGE = 2_000
-LONGEST_LABEL = 200
-LONGEST_HELP = 500
-LONGEST_URL = 2_000
+MAX_MESSAGE_LENGTH = 2_000
+MAX_LABEL_LENGTH = 200
+MAX_HELP_LENGTH = 500
+MAX_URL_LENGTH = 2_000
 # The most characters of a form as JSON, because it is stored in the call's row.
-LONGEST_FORM = 40_000
+MAX_FORM_LENGTH = 40_000
 # The most characters of a field with one line. A text that may be longer gets a field with several lines.
 ONE_LINE = 200
 _EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@]{1,190}")
@@ -43,7 +43,7 @@ class ServerField(FormField):
     `values` are sent to the server in place of the `options` at the same index. If empty, the options are sent.
     """
 
-    values: list[str] = Field(default_factory=list, max_length=MOST_ITEMS)
+    values: list[str] = Field(default_factory=list, max_length=MAX_ITEMS)
     whole: bool = False
     minimum: float | None = None
     maximum: float | None = None
@@ -102,9 +102,9 @@ class Elicitation(Question):
 
     kind = "elicitation"
     server: Label
-    message: Annotated[str, Field(min_length=1, max_length=LONGEST_MESSAGE)]
-    fields: list[ServerField] = Field(default_factory=list, max_length=MOST_ITEMS)
-    url: Annotated[str, Field(max_length=LONGEST_URL)] = ""
+    message: Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE_LENGTH)]
+    fields: list[ServerField] = Field(default_factory=list, max_length=MAX_ITEMS)
+    url: Annotated[str, Field(max_length=MAX_URL_LENGTH)] = ""
 
     @field_validator("url")
     @classmethod
@@ -147,27 +147,27 @@ def form_of(server: str, message: str, schema: Mapping[str, Any]) -> Elicitation
     required = schema.get("required") or ()
     if not isinstance(properties, Mapping) or not isinstance(required, Sequence):
         raise Unusable("requestedSchema must be an object with properties")
-    if len(properties) > MOST_ITEMS:
-        raise Unusable(f"a form can have at most {MOST_ITEMS} fields")
+    if len(properties) > MAX_ITEMS:
+        raise Unusable(f"a form can have at most {MAX_ITEMS} fields")
     try:
         fields = [_field(name, each, is_required=name in required) for name, each in properties.items()]
         question = Elicitation(server=server, message=_message(message), fields=fields)
     except (TypeError, ValueError) as error:
         raise Unusable(f"the form cannot be shown: {' '.join(str(error).split())[:300]}") from error
-    if len(question.model_dump_json(exclude_defaults=True)) > LONGEST_FORM:
-        raise Unusable(f"the form has more than {LONGEST_FORM:,} characters")
+    if len(question.model_dump_json(exclude_defaults=True)) > MAX_FORM_LENGTH:
+        raise Unusable(f"the form has more than {MAX_FORM_LENGTH:,} characters")
     return question
 
 
 def link_of(server: str, message: str, url: str) -> Elicitation:
     """Return a server's request to open a page. Raise Unusable if users may not be sent to its address."""
-    if len(url) > LONGEST_URL or not _is_address(url):
+    if len(url) > MAX_URL_LENGTH or not _is_address(url):
         raise Unusable("url must be a web address with http or https and without a password")
     return Elicitation(server=server, message=_message(message), url=url)
 
 
 def _message(text: str) -> str:
-    return clean(text)[:LONGEST_MESSAGE].strip() or "?"
+    return clean(text)[:MAX_MESSAGE_LENGTH].strip() or "?"
 
 
 def _field(name: str, schema: Any, *, is_required: bool) -> ServerField:
@@ -175,8 +175,8 @@ def _field(name: str, schema: Any, *, is_required: bool) -> ServerField:
         raise Unusable(f"the schema of {name} is not an object")
     about: Json = {
         "id": name,
-        "label": clean(str(schema.get("title") or name))[:LONGEST_LABEL],
-        "help": clean(str(schema.get("description") or ""))[:LONGEST_HELP],
+        "label": clean(str(schema.get("title") or name))[:MAX_LABEL_LENGTH],
+        "help": clean(str(schema.get("description") or ""))[:MAX_HELP_LENGTH],
         "required": is_required,
         "default": _default(schema.get("default")),
     }
@@ -223,7 +223,7 @@ def _choices(schema: Mapping[str, Any], titled: str) -> Json:
     if not pairs:
         return {}
     values = [value for value, _title in pairs]
-    titles = [clean(title)[:LONGEST_LABEL] for _value, title in pairs]
+    titles = [clean(title)[:MAX_LABEL_LENGTH] for _value, title in pairs]
     # If two titles are the same, users need the values to distinguish the options.
     return {"options": titles if len(set(titles)) == len(titles) else values, "values": values}
 
@@ -245,7 +245,7 @@ def _default(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, list):  # a field has one default
         return _default(value[0]) if len(value) == 1 else ""
-    return clean(str(value))[:LONGEST_MESSAGE] if isinstance(value, str | int | float) else ""
+    return clean(str(value))[:MAX_MESSAGE_LENGTH] if isinstance(value, str | int | float) else ""
 
 
 def _is_address(text: str) -> bool:

@@ -13,7 +13,7 @@ from agents.questions import Kind
 StopReason = Literal["end", "tool_use", "max_tokens", "context", "refusal", "pause"]
 FinishReason = Literal["done", "pending", "limit", "waiting"]
 # No model reads or writes more in one response. Greater counts are wrong, and would use up the quota of a day.
-MOST_TOKENS = 20_000_000
+MAX_TOKENS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Usage:
 
     def plausible(self) -> Usage:
         """Return the usage with None in place of counts that are not plausible integers, which some servers send."""
-        return Usage(*(count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in astuple(self)))
+        return Usage(*(count if type(count) is int and 0 <= count <= MAX_TOKENS else None for count in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)

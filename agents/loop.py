@@ -54,7 +54,7 @@ RETRY_JITTER = (0.75, 1.25)
 # A response can have hundreds of calls, and each would need its own connection or thread.
 MAX_CALLS = 32
 # The most places of origin that the reason of an approval names.
-MOST_ORIGINS = 3
+MAX_ORIGINS = 3
 
 NOT_RUN_MANY = f"Not run: at most {MAX_CALLS} tool calls of one response are run. Call it again if it is still needed."
 NOT_RUN_CUT = "Not run: the response that requested it was cut off."
@@ -212,7 +212,7 @@ class _Turn:
             return ""
         own = {tool.name for tool in agent.tools if not tool.foreign}
         found = origins(self.history, own) or (("an import",) if agent.is_imported else ())
-        return ", ".join(found[:MOST_ORIGINS])
+        return ", ".join(found[:MAX_ORIGINS])
 
     async def _can_send(self, tool: Tool, call: ToolCall) -> bool:
         """Return whether a call can send data to others. An approved call can, whatever its addresses are."""

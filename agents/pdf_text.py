@@ -8,8 +8,8 @@ from io import BytesIO
 
 from pypdf import PdfReader
 
-MOST_PAGES = 500
-MOST_SECONDS = 10.0
+MAX_PAGES = 500
+MAX_SECONDS = 10.0
 
 
 def read(data: bytes, most_chars: int) -> Iterator[str]:
@@ -30,7 +30,7 @@ def read_part(data: bytes, first: int, start: int, most_pages: int, most_chars: 
     yield pages
     if reader is None:
         return
-    until = time.monotonic() + MOST_SECONDS
+    until = time.monotonic() + MAX_SECONDS
     for number in range(first, min(first + most_pages, len(reader.pages) + 1)):
         text = _text(reader, number - 1)[start:]
         start = 0
@@ -54,9 +54,9 @@ def _open(data: bytes) -> tuple[PdfReader | None, str]:
 
 
 def _texts(reader: PdfReader, room: int) -> Iterator[str]:
-    until, pages = time.monotonic() + MOST_SECONDS, len(reader.pages)
+    until, pages = time.monotonic() + MAX_SECONDS, len(reader.pages)
     for number in range(1, pages + 1):
-        if room < 0 or number > MOST_PAGES or time.monotonic() > until:
+        if room < 0 or number > MAX_PAGES or time.monotonic() > until:
             yield f"[Left out: pages {number} to {pages}.]"
             return
         text = _text(reader, number - 1)[: room + 1]

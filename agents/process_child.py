@@ -24,7 +24,7 @@ STARTED, PIECE, DONE, OUT_OF_MEMORY, FAILED = b"S", b"P", b"D", b"M", b"F"
 READ_SIZE = 1 << 18
 # A job must not slow down the server on a machine with few cores.
 NICENESS = 5
-LONGEST_EXPLANATION = 1_000
+MAX_EXPLANATION_LENGTH = 1_000
 
 
 def main(module: str, memory_mb: str, *files: str) -> None:
@@ -52,7 +52,7 @@ def _run(channel: socket.socket, functions: ModuleType, given: Sequence[IO[bytes
         _send(channel, OUT_OF_MEMORY)
         return False
     except Exception as error:
-        _send(channel, FAILED, repr(error)[:LONGEST_EXPLANATION].encode(errors="replace"))
+        _send(channel, FAILED, repr(error)[:MAX_EXPLANATION_LENGTH].encode(errors="replace"))
         return False
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

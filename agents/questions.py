@@ -28,10 +28,10 @@ Kind = Literal[
     "elicitation",
 ]
 
-MOST_ITEMS = 50
-LONGEST_ANSWER = 20_000
-LONGEST_NOTE = 500
-NOTE = f"One or two sentences, at most {LONGEST_NOTE} characters"
+MAX_ITEMS = 50
+MAX_ANSWER_LENGTH = 20_000
+MAX_NOTE_LENGTH = 500
+NOTE = f"One or two sentences, at most {MAX_NOTE_LENGTH} characters"
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 
 # Models do not get the limits, so the descriptions state those that a model may exceed (agents.schemas).
@@ -39,7 +39,7 @@ ID = "1 to 64 letters, digits, _, . and -"
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description=ID)]
 Label = Annotated[str, Field(min_length=1, max_length=200, description="At most 200 characters")]
 Help = Annotated[str, Field(max_length=2_000)]
-Plan = Annotated[str, Field(min_length=1, max_length=LONGEST_ANSWER)]
+Plan = Annotated[str, Field(min_length=1, max_length=MAX_ANSWER_LENGTH)]
 
 
 class InvalidAnswer(ValueError):
@@ -58,7 +58,7 @@ class Choice(_Strict):
     description: Annotated[Help, Field(description="A line of explanation, if it helps to decide")] = ""
 
 
-Choices = Annotated[list[Choice], Field(min_length=1, max_length=MOST_ITEMS, description=f"1 to {MOST_ITEMS} entries")]
+Choices = Annotated[list[Choice], Field(min_length=1, max_length=MAX_ITEMS, description=f"1 to {MAX_ITEMS} entries")]
 
 
 class Question(_Strict):
@@ -105,7 +105,7 @@ class Confirmation(Question):
 
     kind = "confirmation"
     question: Label
-    details: Annotated[str, Field(max_length=LONGEST_ANSWER, description="What will happen, as Markdown")] = ""
+    details: Annotated[str, Field(max_length=MAX_ANSWER_LENGTH, description="What will happen, as Markdown")] = ""
     confirm: Annotated[
         str, Field(max_length=40, description="The label of the button for yes, at most 40 characters")
     ] = ""
@@ -145,8 +145,8 @@ class PlanReview(Question):
 
 class _PlanAnswer(_Strict):
     decision: Literal["approve", "edit", "reject"]
-    plan: Annotated[str, Field(max_length=LONGEST_ANSWER)] = ""
-    comment: Annotated[str, Field(max_length=LONGEST_ANSWER)] = ""
+    plan: Annotated[str, Field(max_length=MAX_ANSWER_LENGTH)] = ""
+    comment: Annotated[str, Field(max_length=MAX_ANSWER_LENGTH)] = ""
 
 
 class Feedback(Question):
@@ -187,7 +187,7 @@ class Memory(Question):
     """
 
     kind = "memory"
-    note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, description=NOTE)]
+    note: Annotated[str, Field(min_length=1, max_length=MAX_NOTE_LENGTH, description=NOTE)]
     scope: Annotated[
         Literal["me", "workspace"],
         Field(description="me: about the user you talk to. workspace: useful to the whole team"),
@@ -208,7 +208,7 @@ class Memory(Question):
 
 class _MemoryAnswer(_Strict):
     decision: Literal["save", "reject"]
-    note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = None
+    note: Annotated[str, Field(max_length=MAX_NOTE_LENGTH)] | None = None
     scope: Literal["me", "workspace"] | None = None
 
 
@@ -223,7 +223,7 @@ class FormField(_Strict):
     ] = "text"
     help: Help = ""
     required: bool = False
-    options: Annotated[list[Label], Field(max_length=MOST_ITEMS, description=f"At most {MOST_ITEMS} entries")] = []
+    options: Annotated[list[Label], Field(max_length=MAX_ITEMS, description=f"At most {MAX_ITEMS} entries")] = []
     default: Annotated[str, Field(max_length=2_000, description="The initial value")] = ""
 
     @field_validator("options")
@@ -252,7 +252,7 @@ class FormField(_Strict):
             raise InvalidAnswer(_("Choose an option for “{field}”.", field=self.label))
         if not isinstance(value, str):
             raise InvalidAnswer(_("“{field}” must be text.", field=self.label))
-        if len(value) > LONGEST_ANSWER:
+        if len(value) > MAX_ANSWER_LENGTH:
             raise InvalidAnswer(_("“{field}” is too long.", field=self.label))
         return value
 
@@ -295,7 +295,7 @@ class Form(Question):
     title: Label
     description: Help = ""
     fields: Annotated[
-        list[FormField], Field(min_length=1, max_length=MOST_ITEMS, description=f"1 to {MOST_ITEMS} entries")
+        list[FormField], Field(min_length=1, max_length=MAX_ITEMS, description=f"1 to {MAX_ITEMS} entries")
     ]
     submit: Annotated[str, Field(max_length=40, description="The label of the button, at most 40 characters")] = ""
 
@@ -327,7 +327,7 @@ class ApprovalAnswer(_Strict):
     approved: bool
     scope: Literal["once", "session", "agent"] = "once"
     arguments: Json | None = None
-    comment: Annotated[str, Field(max_length=LONGEST_ANSWER)] = ""
+    comment: Annotated[str, Field(max_length=MAX_ANSWER_LENGTH)] = ""
 
 
 # The questions that models get as tools. An approval is not one of them.
@@ -352,6 +352,6 @@ def _strings(value: object) -> list[str]:
 
 def _texts(value: object) -> dict[str, str]:
     match value:
-        case dict() if all(isinstance(text, str) and len(text) <= LONGEST_ANSWER for text in value.values()):
+        case dict() if all(isinstance(text, str) and len(text) <= MAX_ANSWER_LENGTH for text in value.values()):
             return {str(name): text for name, text in value.items()}
     raise InvalidAnswer(_("Feedback must be one text per listed item."))

@@ -12,8 +12,8 @@ from agents.model_table import find_fact
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
 # In tokens. Anthropic refuses a smaller thinking budget, and no model writes more than the largest one.
-SMALLEST_BUDGET = 1_024
-LARGEST_BUDGET = 128_000
+MIN_BUDGET = 1_024
+MAX_BUDGET = 128_000
 # The tokens that the largest budget of a model leaves for the answer.
 ANSWER_ROOM = 4_000
 
@@ -29,7 +29,7 @@ class Reasoning:
     def of(cls, config: Mapping[str, Any]) -> Reasoning:
         """Read the choice in a session's `config`. Invalid values count as no choice."""
         effort, budget = config.get("reasoning_effort"), config.get("thinking_budget")
-        is_budget = type(budget) is int and SMALLEST_BUDGET <= budget <= LARGEST_BUDGET
+        is_budget = type(budget) is int and MIN_BUDGET <= budget <= MAX_BUDGET
         return cls(str(effort) if effort in EFFORTS else "", budget if is_budget else None)
 
     def to_config(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class ReasoningSupport:
     budget: bool = False
     adaptive: bool = False
     always: bool = False
-    most_tokens: int = LARGEST_BUDGET
+    most_tokens: int = MAX_BUDGET
 
     @property
     def largest_budget(self) -> int:

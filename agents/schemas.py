@@ -18,15 +18,15 @@ from agents.messages import Json
 
 # A longer schema of a server is replaced by one that accepts any object. In a schema, the parts that replace references
 # may have this many characters together.
-LONGEST_SCHEMA = 20_000
-DEEPEST_SCHEMA = 30
+MAX_SCHEMA_LENGTH = 20_000
+MAX_SCHEMA_DEPTH = 30
 TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Keywords that vendors refuse at the top level.
 CHOICES = ("anyOf", "oneOf", "allOf")
 NOT_AT_TOP = frozenset({"$schema", "$id", "title", *CHOICES, "enum", "const"})
 # The names of arguments that Anthropic accepts: characters, and length.
 NAME_CHARACTERS = "a-zA-Z0-9_.-"
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 # Keywords that are left out everywhere. llama.cpp refuses long lengths and most regular expressions, because it makes
 # one grammar of the schemas of all tools. Gemini refuses many items in all tools together, OpenAI regular expressions
@@ -51,9 +51,9 @@ TYPE_OF = {str: "string", bool: "boolean", int: "integer", float: "number", type
 
 def schema_for_models(schema: Json) -> Json:
     """Return the input schema of a server's tool in a form that vendors accept, which always describes an object."""
-    if len(json.dumps(schema)) > LONGEST_SCHEMA:
+    if len(json.dumps(schema)) > MAX_SCHEMA_LENGTH:
         return {"type": "object", "properties": {}}
-    usable = _Reader(schema).part(schema, DEEPEST_SCHEMA)
+    usable = _Reader(schema).part(schema, MAX_SCHEMA_DEPTH)
     kept = {key: value for key, value in usable.items() if key not in NOT_AT_TOP}
     properties = dict(kept.get("properties") or {})
     for choice in (choice for keyword in CHOICES for choice in usable.get(keyword, ())):
@@ -65,10 +65,10 @@ def schema_for_models(schema: Json) -> Json:
 def usable_schema(schema: Json) -> Json:
     """Return a schema without what is not valid in JSON Schema 2020-12, and without keywords that vendors refuse.
 
-    References are replaced by the parts to which they refer, up to DEEPEST_SCHEMA and LONGEST_SCHEMA. Where a part
+    References are replaced by the parts to which they refer, up to MAX_SCHEMA_DEPTH and MAX_SCHEMA_LENGTH. Where a part
     contains itself, and beyond these limits, any value is allowed.
     """
-    return _Reader(schema).usable(schema, DEEPEST_SCHEMA)
+    return _Reader(schema).usable(schema, MAX_SCHEMA_DEPTH)
 
 
 def with_names_for_models(schema: Json) -> tuple[Json, dict[str, str]]:
@@ -92,8 +92,8 @@ def with_names_for_models(schema: Json) -> tuple[Json, dict[str, str]]:
 
 def _safe_name(name: str, taken: Collection[str] = ()) -> str:
     """Return a name of an argument with the characters and the length that vendors accept, which is not taken."""
-    safe = re.sub(f"[^{NAME_CHARACTERS}]", "_", name)[:LONGEST_NAME] or "_"
-    numbered = (f"{safe[: LONGEST_NAME - 4]}_{number}" for number in count(2))
+    safe = re.sub(f"[^{NAME_CHARACTERS}]", "_", name)[:MAX_NAME_LENGTH] or "_"
+    numbered = (f"{safe[: MAX_NAME_LENGTH - 4]}_{number}" for number in count(2))
     return safe if safe not in taken else next(each for each in numbered if each not in taken)
 
 
@@ -109,7 +109,7 @@ class _Reader:
 
     def __init__(self, root: Json) -> None:
         self._root = root
-        self._room = LONGEST_SCHEMA
+        self._room = MAX_SCHEMA_LENGTH
 
     def usable(self, schema: Any, depth: int, within: tuple[str, ...] = ("#",)) -> Json:
         """Return a part of the schema as `usable_schema` does. `within` are the references that led to the part."""

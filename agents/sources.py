@@ -12,10 +12,10 @@ from agents.knowledge import is_address
 from agents.messages import Message, Source, Text
 from agents.safe_text import clean
 
-LONGEST_TITLE = 200
-LONGEST_ADDRESS = 2_000
+MAX_TITLE_LENGTH = 200
+MAX_ADDRESS_LENGTH = 2_000
 # The most sources of one turn that are kept for its answers.
-MOST_SOURCES = 200
+MAX_SOURCES = 200
 NUMBER = r"[1-9][0-9]{0,2}"
 # What an answer writes to cite pages: a number in square brackets, or several with commas.
 CITATION = rf"\[({NUMBER}(?:[,，、] ?{NUMBER}){{0,19}})\]"
@@ -48,7 +48,7 @@ class SourceNumbers:
         found = next((self._by_url[each] for each in (url, *aliases) if each in self._by_url), None)
         if found is None:
             self._last = next(number for number in count(self._last + 1) if number not in self._cited)
-            found = Source(self._last, clean(title or url)[:LONGEST_TITLE], url)
+            found = Source(self._last, clean(title or url)[:MAX_TITLE_LENGTH], url)
             self._by_url[url] = found
         return found
 
@@ -68,7 +68,7 @@ def is_web_address(url: object) -> bool:
     """Return whether this is a web address that a link may have."""
     return (
         isinstance(url, str)
-        and len(url) <= LONGEST_ADDRESS
+        and len(url) <= MAX_ADDRESS_LENGTH
         and bool(re.match(r"https?://[^\s/]", url, re.IGNORECASE))
         and not re.search(r"[\s\x00-\x1f\ud800-\udfff<>\"]", url)
     )
@@ -84,7 +84,7 @@ def cited_source(title: object, url: object) -> Source | None:
     if not is_source_address(url):
         return None
     name = clean(" ".join(title.split())) if isinstance(title, str) else ""
-    return Source(0, (name or str(url))[:LONGEST_TITLE], str(url))
+    return Source(0, (name or str(url))[:MAX_TITLE_LENGTH], str(url))
 
 
 def cited_numbers(text: str) -> set[int]:
@@ -112,7 +112,7 @@ def cited(text: str, sources: Iterable[Source]) -> tuple[Source, ...]:
 def read_sources(stored: object) -> tuple[Source, ...]:
     """Return the valid sources in a JSON list. Skip all others, because the list may be imported or edited."""
     found = []
-    for each in stored[:MOST_SOURCES] if isinstance(stored, list) else ():
+    for each in stored[:MAX_SOURCES] if isinstance(stored, list) else ():
         number = each.get("number") if isinstance(each, dict) else None
         source = cited_source(each.get("title"), each.get("url")) if isinstance(number, int) and number > 0 else None
         if source is not None and isinstance(number, int):

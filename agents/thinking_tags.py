@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 OPEN, CLOSE = "<think>", "</think>"
 # The most white space, in characters, before the opening tag.
-MOST_SPACE = 100
+MAX_SPACE = 100
 # A closing tag on a line of its own.
 _CLOSE_LINE = re.compile(rf"^[ \t]*{CLOSE}[ \t]*$", re.MULTILINE)
 
@@ -34,7 +34,7 @@ class ThinkingSplitter:
         text, self._held = self._held + text, ""
         if self._may_open:
             begin = text.lstrip()
-            if OPEN.startswith(begin) and begin != OPEN and len(text) < MOST_SPACE:
+            if OPEN.startswith(begin) and begin != OPEN and len(text) < MAX_SPACE:
                 self._held = text
                 return
             self._may_open, self._thinks = False, begin.startswith(OPEN)

@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 CLEAN_UP_SECONDS = 0.1
 # The seconds between two events with output of a running tool, and the most characters of its end that they have.
 OUTPUT_INTERVAL = 0.5
-LONGEST_OUTPUT = 8_000
+MAX_OUTPUT_LENGTH = 8_000
 # The most questions that a call may ask users. Further questions are cancelled.
-MOST_QUESTIONS = 10
+MAX_QUESTIONS = 10
 # The reasons why a call no longer waits for an answer.
 EXPIRED, WITHDRAWN, LEAVING = "expired", "withdrawn", "leaving"
 
@@ -90,7 +90,7 @@ class _Output:
         self._is_closed = False
 
     def add(self, text: str) -> None:
-        self._text = (self._text + text[-LONGEST_OUTPUT:])[-LONGEST_OUTPUT:]
+        self._text = (self._text + text[-MAX_OUTPUT_LENGTH:])[-MAX_OUTPUT_LENGTH:]
         if self._timer is None and not self._is_closed:
             self._timer = asyncio.get_running_loop().call_at(self._not_before, self._send)
 
@@ -121,7 +121,7 @@ class _Questions:
         Return CANCELLED after `seconds`, if this process has to stop, or if the call has asked too often.
         """
         async with self._asking:
-            if self._count >= MOST_QUESTIONS:
+            if self._count >= MAX_QUESTIONS:
                 return CANCELLED
             self._count += 1
             self._queue.put_nowait(ToolAsked(self._call_id, question.model_dump(exclude_defaults=True)))

@@ -23,9 +23,9 @@ from chat.limits.rates import RATES, rates
 from chat.runner import tracing
 from chat.security import web_push
 from config.addresses import host_name, leads_nowhere
-from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
+from config.data_folder import MIN_KEY_LENGTH, OWNER_ONLY_FOLDER
 
-SHORTEST_LEASE = 2.0
+MIN_LEASE = 2.0
 # The first SQLite with RETURNING, with which runs write their rows.
 OLDEST_SQLITE = (3, 35)
 SET_SUBJECT = "Set VAPID_SUBJECT to mailto:NAME@DOMAIN or to an address that begins with https://."
@@ -159,7 +159,7 @@ def sqlite(**kwargs: Any) -> list[CheckMessage]:
 @register()
 def key(**kwargs: Any) -> list[CheckMessage]:
     """Warn if SECRET_KEY, which signs sessions, is short enough to be guessed."""
-    if len(settings.SECRET_KEY) >= SHORTEST_KEY:
+    if len(settings.SECRET_KEY) >= MIN_KEY_LENGTH:
         return []
     text = (
         f"SECRET_KEY has only {len(settings.SECRET_KEY)} characters. "
@@ -255,10 +255,10 @@ def _problem_of_s3() -> tuple[str, str]:
 @register()
 def lease(**kwargs: Any) -> list[CheckMessage]:
     """Check that a busy worker has enough time to renew its lease."""
-    if settings.LEASE_SECONDS >= SHORTEST_LEASE:
+    if settings.LEASE_SECONDS >= MIN_LEASE:
         return []
     text = f"LEASE_SECONDS={settings.LEASE_SECONDS} is too short: a busy worker would lose its sessions."
-    return [Error(text, hint=f"Set it to {SHORTEST_LEASE} or more; 10 is a good value.", id="parley.E003")]
+    return [Error(text, hint=f"Set it to {MIN_LEASE} or more; 10 is a good value.", id="parley.E003")]
 
 
 @register()

@@ -12,7 +12,7 @@ from django.conf import settings
 from pydantic import Field, TypeAdapter, ValidationError
 
 from chat import long_json
-from chat.commands import COMMANDS, LONGEST_PROMPT, Command
+from chat.commands import COMMANDS, MAX_SYSTEM_PROMPT_LENGTH, Command
 
 # JSON in UTF-8 takes up to six bytes for a character, for example \u0001.
 BYTES_PER_CHARACTER = 6
@@ -22,12 +22,12 @@ FRAME_OVERHEAD = 256 * 1024
 START = 1_000
 _REF = re.compile(r'"ref"\s*:\s*"([^"\\]{1,200})"')
 # The longest error message, in characters. It can repeat what was sent.
-LONGEST_EXPLANATION = 300
+MAX_EXPLANATION_LENGTH = 300
 
 
 def longest_frame() -> int:
     """Return the size in bytes of the longest frame that a client may send: the longest message fits."""
-    longest_text: int = max(settings.MAX_MESSAGE_CHARS, LONGEST_PROMPT)
+    longest_text: int = max(settings.MAX_MESSAGE_CHARS, MAX_SYSTEM_PROMPT_LENGTH)
     return BYTES_PER_CHARACTER * longest_text + FRAME_OVERHEAD
 
 
@@ -68,7 +68,7 @@ def command_of(data: dict[str, Any]) -> Command:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
-        explanation = f"{place}: {problem_of(first)}"[:LONGEST_EXPLANATION]
+        explanation = f"{place}: {problem_of(first)}"[:MAX_EXPLANATION_LENGTH]
         ref = data.get("ref")
         has_ref = isinstance(ref, str) and len(ref) <= 200
         raise MalformedCommand(explanation, ref if has_ref else None) from None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.reasoning import LARGEST_BUDGET
+from agents.reasoning import MAX_BUDGET
 from chat.models import SessionRole
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
@@ -15,17 +15,17 @@ Key = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")]
 # A revision or a position, in the range of its column.
 Number = Annotated[int, Field(ge=0, lt=2**62)]
 # In characters. Every page of the session contains the prompt.
-LONGEST_PROMPT = 200_000
+MAX_SYSTEM_PROMPT_LENGTH = 200_000
 # The most streaming messages that a client can name in a sync.
-MOST_KNOWN = 200
-MOST_ATTACHMENTS = 200
+MAX_KNOWN = 200
+MAX_ATTACHMENTS = 200
 # The id for an editor that is open on the system prompt instead of a message.
 SYSTEM_PROMPT = "system_prompt"
-MOST_TOOLS = 200
-MOST_ROUNDS = 1000
+MAX_TOOLS = 200
+MAX_ROUNDS = 1000
 # The most files of a workspace, all of which a session can name. There is a limit because each may be listed to a
 # model.
-MOST_FILES = 500
+MAX_FILES = 500
 ToolName = Annotated[str, Field(max_length=200)]
 FileId = Annotated[str, Field(max_length=200)]
 EffortName = Annotated[str, Field(max_length=10)]
@@ -72,7 +72,7 @@ class Known(BaseModel):
 class Sync(Command):
     type: Literal["sync"]
     since: Number = 0
-    have: Annotated[dict[Id, Known | int], Field(max_length=MOST_KNOWN)] = {}
+    have: Annotated[dict[Id, Known | int], Field(max_length=MAX_KNOWN)] = {}
 
 
 @command
@@ -87,7 +87,7 @@ class SendMessage(SessionCommand):
     type: Literal["send"]
     text: str
     key: Key | None = None
-    attachments: Annotated[list[Id], Field(max_length=MOST_ATTACHMENTS)] = []
+    attachments: Annotated[list[Id], Field(max_length=MAX_ATTACHMENTS)] = []
 
 
 @command
@@ -342,15 +342,15 @@ class Configure(SessionCommand):
     for_guests = False
 
     type: Literal["configure"]
-    tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
-    max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
+    tools: Annotated[list[ToolName], Field(max_length=MAX_TOOLS)] | None = None
+    max_rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] | None = None
     mode: Literal["chat", "agent", "run"] | None = None
     replies: Literal["all", "mentions", "auto"] | None = None
     reasoning_effort: EffortName | None = None
-    thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
+    thinking_budget: Annotated[int, Field(ge=0, le=MAX_BUDGET)] | None = None
     compact_at: Annotated[int, Field(ge=0, le=100)] | None = None
     memory: bool | None = None
-    knowledge: Annotated[list[FileId], Field(max_length=MOST_FILES)] | None = None
+    knowledge: Annotated[list[FileId], Field(max_length=MAX_FILES)] | None = None
 
 
 @command
@@ -362,8 +362,8 @@ class Rename(SessionCommand):
 @command
 class SetSystemPrompt(SessionCommand):
     type: Literal["set_system_prompt"]
-    system_prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
-    seen: Annotated[str, Field(max_length=LONGEST_PROMPT)] | None = None
+    system_prompt: Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT_LENGTH)]
+    seen: Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT_LENGTH)] | None = None
 
 
 @command

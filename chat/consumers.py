@@ -51,8 +51,8 @@ RATE = 20.0
 # Errors of a query while the database is unavailable or does not respond.
 AWAY = (DatabaseError, InterfaceError, TimeoutError)
 # After more waiting commands, or a frame with more characters, no frames are read until all commands are handled.
-MOST_WAITING = 32
-LONGEST_WAITING = 10_000
+MAX_WAITING = 32
+MAX_WAITING_LENGTH = 10_000
 # A long frame counts as one more frame for each of these.
 CHARS_PER_FRAME = 200_000
 # The answer to a ping, by protocol.
@@ -142,7 +142,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         self._commands.append(command)
         if self._handling is None or self._handling.done():
             self._handling = asyncio.get_running_loop().create_task(self._handle_commands(socket_queue, self._commands))
-        if len(self._commands) > MOST_WAITING or len(frame) > LONGEST_WAITING:
+        if len(self._commands) > MAX_WAITING or len(frame) > MAX_WAITING_LENGTH:
             await self.commands_handled()
 
     async def _handle_commands(self, socket_queue: SocketQueue, commands: deque[Command]) -> None:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 # Seconds between two tries while the database is unavailable: the first delay, and the longest.
 FIRST_DELAY = 0.1
-LONGEST_DELAY = 2.0
+MAX_DELAY = 2.0
 # States of PostgreSQL that psycopg does not report as operational errors. In the first, the server is a standby, or a
 # demoted primary, and accepts no writes. In the second, it ended a transaction because its client was silent.
 AWAY = ("25006", "25P03")
@@ -95,7 +95,7 @@ class Threads:
                     raise
                 logger.warning("The database is not available; retrying: %s", error)
             await asyncio.sleep(jittered(delay))
-            delay = min(LONGEST_DELAY, delay * 2)
+            delay = min(MAX_DELAY, delay * 2)
 
     async def cancel(self) -> None:
         """Cancel the statements that PostgreSQL executes for the threads."""

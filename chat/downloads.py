@@ -25,7 +25,7 @@ from chat.overrides.postgres.lending import return_connection
 # Characters that some systems do not allow in file names.
 FORBIDDEN = '\\/:*?"<>|'
 HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-LONGEST = 80
+MAX_LENGTH = 80
 # Pieces that are read in one call, because the switch to the thread that reads the rows takes longer than one message.
 PIECES_AT_ONCE = 100
 # The most bytes that are read in one call. A piece may contain files.
@@ -47,7 +47,7 @@ SINGLE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 def file_name(title: str, otherwise: str, ending: str) -> str:
     """Return a file name from a title in any script, valid on every system. It is `otherwise` if nothing remains."""
     kept = (" " if char in FORBIDDEN else char for char in title if unicodedata.category(char) not in HIDDEN)
-    stem = " ".join("".join(kept).split())[:LONGEST].strip(" .")
+    stem = " ".join("".join(kept).split())[:MAX_LENGTH].strip(" .")
     return f"{stem or otherwise}.{ending}"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 SHORT = 200_000
 # The most members of all long objects and arrays together, and how deep these may be nested, because each level is
 # searched for its end.
-MOST_MEMBERS = 1_000
+MAX_MEMBERS = 1_000
 DEPTH = 8
 # Patterns of JSON; `chat/transfer/parsing/json_parts.py` uses them for bytes.
 SPACE = r"[ \t\r\n]*+"
@@ -50,7 +50,7 @@ class _Long:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._left = MOST_MEMBERS
+        self._left = MAX_MEMBERS
 
     def container(self, at: int, depth: int) -> tuple[Any, int]:
         """Parse the object or array that begins here. Return it and the position after it."""

@@ -20,7 +20,7 @@ NOT_INSIDE = r"(?<![A-Za-z0-9_.@])"
 NOT_LONGER = r"(?![^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|-)"
 _POSSIBLE = re.compile(NOT_INSIDE + r"@(?=[^\s@])")
 # The most @ of a text that are checked for people. Each check can cost as much as there are names.
-MOST_LOOKED_AT = 100
+MAX_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def mentioned_agents(text: str, names: Mapping[str, str]) -> list[tuple[str, int
     known: dict[str, str] = {}
     for name, agent in names.items():
         known.setdefault(name.casefold(), agent)
-    found = [(known.get(name.casefold()), start, name) for start, name in _matches(text, names, MOST_LOOKED_AT)]
+    found = [(known.get(name.casefold()), start, name) for start, name in _matches(text, names, MAX_LOOKED_AT)]
     return [(agent, start, len(name) + 1) for agent, start, name in found if agent is not None]
 
 
@@ -68,7 +68,7 @@ def mentioned_people(text: str, names: Iterable[tuple[str, int]]) -> list[Mentio
         known.setdefault(name.casefold(), {})[user_id] = None
     return [
         Mention(user_id, start, len(found) + 1)
-        for start, found in _matches(text, known, MOST_LOOKED_AT)
+        for start, found in _matches(text, known, MAX_LOOKED_AT)
         for user_id in known.get(found.casefold(), ())
     ]
 

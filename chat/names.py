@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 
 # The length of the columns for names, in characters.
-LONGEST = 200
+MAX_LENGTH = 200
 # Format and control characters, surrogates, private and unassigned code points, line and paragraph separators.
 _UNSEEN_KINDS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # Characters that are blank although their category does not show it: fillers, variation selectors, an empty braille
@@ -55,8 +55,8 @@ def distinct(name: str, username: str, others: Iterable[str]) -> str:
     """Return a user's name, with their user name if one of the `others` looks the same. It fits into its column."""
     key = lookalike_key(name)
     if all(lookalike_key(other) != key for other in others):
-        return name[:LONGEST]
-    return f"{name[: LONGEST - len(username) - 3]} ({username})"
+        return name[:MAX_LENGTH]
+    return f"{name[: MAX_LENGTH - len(username) - 3]} ({username})"
 
 
 def _is_seen(text: str, place: int) -> bool:

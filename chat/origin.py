@@ -14,7 +14,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 # The longest text of an IPv6 address with a scope. Longer texts are cut, because a proxy may pass on anything.
-LONGEST_ADDRESS = 64
+MAX_ADDRESS_LENGTH = 64
 
 
 class Interface(StrEnum):
@@ -87,10 +87,10 @@ def address_of(request: HttpRequest | None) -> str:
 
 def _client_address(forwarded: str, peer: str) -> str:
     if not settings.HTTPS:
-        return peer[:LONGEST_ADDRESS]
+        return peer[:MAX_ADDRESS_LENGTH]
     # Only the last entries are those of the proxies; the client can write anything before them.
     by_proxies = forwarded.rsplit(",", settings.PROXIES)[-settings.PROXIES :]
-    return (_without_port(by_proxies[0].strip()) or peer)[:LONGEST_ADDRESS]
+    return (_without_port(by_proxies[0].strip()) or peer)[:MAX_ADDRESS_LENGTH]
 
 
 def _without_port(entry: str) -> str:

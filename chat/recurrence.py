@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-LONGEST_CRON = 100
-SHORTEST_GAP = timedelta(minutes=5)
+MAX_CRON_LENGTH = 100
+MIN_GAP = timedelta(minutes=5)
 # Hours that divide a day. Others would run at different times each day.
 EVERY_HOURS = (1, 2, 3, 4, 6, 8, 12)
 # Days that each month has. The last day of a month is 0.
@@ -67,13 +67,13 @@ def zone_names() -> frozenset[str]:
 def valid_cron(text: str) -> str:
     """Return an expression of five fields in its usual form. Raise BadCron."""
     cron = " ".join(text.upper().split())
-    if not cron.isascii() or len(cron) > LONGEST_CRON or len(cron.split()) != 5:
+    if not cron.isascii() or len(cron) > MAX_CRON_LENGTH or len(cron.split()) != 5:
         raise BadCron("form")
     try:
         parsed = CronSim(cron, _SOME_DAY)
     except CronSimError as error:
         raise BadCron("never" if _is_of_no_month(cron) else _wrong_field(cron)) from error
-    if _shortest_gap(parsed.minutes, parsed.hours) < SHORTEST_GAP:
+    if _shortest_gap(parsed.minutes, parsed.hours) < MIN_GAP:
         raise BadCron("too_often")
     if next(parsed, None) is None:
         raise BadCron("never")

@@ -17,7 +17,7 @@ from config.environment import SQLITE
 
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
-SHORTEST_KEY = 32
+MIN_KEY_LENGTH = 32
 # What Parley makes in the data folder, also while it writes, restores or goes back to an older version.
 OWN_ENTRY = re.compile(
     r"parley[\w-]*\.sqlite3(-\w+)?|(secret|vapid)_key(\.\d+\.new)?|server\.json"
@@ -141,7 +141,7 @@ def _key(folder: Path, name: str, made: str, cost: str, *, may_make: bool) -> st
         )
     except UnicodeDecodeError:
         key = ""
-    if len(key) < SHORTEST_KEY:
+    if len(key) < MIN_KEY_LENGTH:
         sys.exit(
             f"Parley cannot start: {path} has no usable key. Restore it from a backup, or delete it: the next start "
             f"makes a new one, and {cost}."

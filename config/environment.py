@@ -15,9 +15,9 @@ Number = TypeVar("Number", int, float)
 SQLITE = "django.db.backends.sqlite3"
 SCHEMES = {"sqlite", "postgres", "postgresql"}
 # Larger than any setting needs, and small enough for databases and clocks.
-LARGEST = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 # A hundred years, because Python's dates do not go back without limit.
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 ENCODE = "percent-encode special characters in the password"
 HIGHEST_PORT = 65_535
 FLAGS = {"": False, "0": False, "false": False, "no": False, "off": False}
@@ -45,7 +45,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             raise _refusal(var, f"must be 1 or 0, not {self.ENVIRON[var]!r}")
         return value
 
-    def whole(self, var: str, *, default: int, at_least: int = 0, at_most: int = LARGEST) -> int:
+    def whole(self, var: str, *, default: int, at_least: int = 0, at_most: int = MAX_NUMBER) -> int:
         """Return the whole number in `var`. It must be in the range."""
         return _within(var, int(self.int(var, default=default)), at_least, at_most)
 
@@ -53,7 +53,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         """Return the number in `var`. It must be at least `at_least`."""
         text: str = self.str(var, default=str(default))
         try:
-            return _within(var, float(text), at_least, LARGEST)
+            return _within(var, float(text), at_least, MAX_NUMBER)
         except ValueError:
             raise _refusal(var, f"must be a number, not {text!r}") from None
 
@@ -61,7 +61,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         """Return the number of days in `var`. 0 or an empty variable switches the feature off."""
         if self.ENVIRON.get(var) == "":
             return 0
-        return self.whole(var, default=default, at_most=MOST_DAYS)
+        return self.whole(var, default=default, at_most=MAX_DAYS)
 
     def choice(self, var: str, *allowed: str) -> str:
         """Return the word in `var`, which must be one of the `allowed` words, in any case. The first is the default."""

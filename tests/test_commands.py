@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand, parse
+from chat.command_frames import MAX_EXPLANATION_LENGTH, MalformedCommand, parse
 from chat.commands import (
     COMMANDS,
-    LONGEST_PROMPT,
-    MOST_KNOWN,
+    MAX_KNOWN,
+    MAX_SYSTEM_PROMPT_LENGTH,
     AcceptSuggestion,
     AddAgent,
     Answer,
@@ -161,7 +161,7 @@ BAD: list[tuple[str, str]] = [
     ('{"type":"sync","have":{"m_1":"1"}}', "have"),
     ('{"type":"sync","have":{"m_1":{"blocks":-1}}}', "have"),
     ('{"type":"sync","have":{"' + "x" * 100_000 + '":1}}', "have"),
-    (json.dumps({"type": "sync", "have": {f"m_{n}": 1 for n in range(MOST_KNOWN + 1)}}), "have"),
+    (json.dumps({"type": "sync", "have": {f"m_{n}": 1 for n in range(MAX_KNOWN + 1)}}), "have"),
     ('{"type":"send"}', "text"),
     ('{"type":"send","text":1}', "text"),
     ('{"type":"send","text":null}', "text"),
@@ -187,7 +187,7 @@ BAD: list[tuple[str, str]] = [
     ('{"type":"configure","tools":"calculator"}', "tools"),
     ('{"type":"set_agent","agent":"' + "a" * 81 + '"}', "agent"),
     ('{"type":"rename"}', "title"),
-    ('{"type":"set_system_prompt","system_prompt":"' + "x" * (LONGEST_PROMPT + 1) + '"}', "system_prompt"),
+    ('{"type":"set_system_prompt","system_prompt":"' + "x" * (MAX_SYSTEM_PROMPT_LENGTH + 1) + '"}', "system_prompt"),
 ]
 
 
@@ -223,7 +223,7 @@ def test_bad_frame_is_malformed_and_says_where(frame: str, place: str) -> None:
     with pytest.raises(MalformedCommand) as caught:
         parse(frame)
     assert place in str(caught.value)
-    assert len(str(caught.value)) <= LONGEST_EXPLANATION
+    assert len(str(caught.value)) <= MAX_EXPLANATION_LENGTH
 
 
 def test_malformed_frame_keeps_its_ref() -> None:

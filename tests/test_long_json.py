@@ -46,7 +46,7 @@ def test_frame_that_is_too_long_says_so_to_the_client_that_waits() -> None:
 
 
 LONG = "x" * long_json.SHORT
-LONGEST_FRAME = longest_frame()
+MAX_FRAME_LENGTH = longest_frame()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ LONGEST_FRAME = longest_frame()
         "[" * 300_000,
         '{"a":' * 100_000,
         '{"a":' * 10 + f'"{LONG}"' + "}" * 10,
-        '{"a":[' + f'"{LONG}"' + ',"b"' * long_json.MOST_MEMBERS + "]}",
+        '{"a":[' + f'"{LONG}"' + ',"b"' * long_json.MAX_MEMBERS + "]}",
         '{"a":[' + "0," * 200_000 + "0]}",
         "{" + ",".join(f'"{number}":0' for number in range(50_000)) + "}",
     ],
@@ -79,10 +79,10 @@ def test_other_long_texts_are_refused(text: str) -> None:
     "text",
     [
         json.dumps({"type": "send", "text": "中" * 2_000_000}),
-        '{"type":"send","text":[' + "0," * (LONGEST_FRAME // 2 - 20) + "0]}",
-        "[" + "{}," * (LONGEST_FRAME // 3 - 20) + "{}]",
-        '{"' + 'a":0,"' * (LONGEST_FRAME // 6 - 20) + 'a":0}',
-        '{"a":["' + '\\"' * (LONGEST_FRAME // 2 - 20),
+        '{"type":"send","text":[' + "0," * (MAX_FRAME_LENGTH // 2 - 20) + "0]}",
+        "[" + "{}," * (MAX_FRAME_LENGTH // 3 - 20) + "{}]",
+        '{"' + 'a":0,"' * (MAX_FRAME_LENGTH // 6 - 20) + 'a":0}',
+        '{"a":["' + '\\"' * (MAX_FRAME_LENGTH // 2 - 20),
     ],
     ids=["text", "numbers", "objects", "members", "a string without an end"],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.mentions import MOST_LOOKED_AT, Mention, mentioned_people, mentions
+from chat.mentions import MAX_LOOKED_AT, Mention, mentioned_people, mentions
 
 NAMES = ["researcher", "The Writer", "助手"]
 
@@ -67,7 +67,7 @@ def test_signs_that_cannot_mention_anyone_do_not_count() -> None:
 def test_long_text_of_at_signs_costs_little() -> None:
     """LIVE-07: only the first ones are looked at, because each can cost as much as there are names."""
     assert mentioned_people("@" * 100_000 + "@Bo", PEOPLE) == []
-    assert len(mentioned_people("@Bo " * 500, PEOPLE)) == MOST_LOOKED_AT
+    assert len(mentioned_people("@Bo " * 500, PEOPLE)) == MAX_LOOKED_AT
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from chat.recurrence import (
     DAYS_OF_MONTH,
     EVERY_HOURS,
-    LONGEST_CRON,
-    SHORTEST_GAP,
+    MAX_CRON_LENGTH,
+    MIN_GAP,
     BadCron,
     Fault,
     Kind,
@@ -80,7 +80,7 @@ def test_next_instant_fits_the_expression(cron: str, zone: str, now: datetime) -
     assert found[0] > now
     assert all((each.second, each.microsecond, each.tzinfo) == (0, 0, UTC) for each in found)
     clocks_change = {each.astimezone(ZoneInfo(zone)).utcoffset() for each in (now, *found)}
-    shortest = SHORTEST_GAP if len(clocks_change) == 1 else timedelta(minutes=1)
+    shortest = MIN_GAP if len(clocks_change) == 1 else timedelta(minutes=1)
     assert all(later - earlier >= shortest for earlier, later in pairwise(found))
 
 
@@ -125,7 +125,7 @@ def test_any_text_is_an_expression_or_an_error(text: str) -> None:
         ("0 9 * * 8", "weekday"),
         ("0 9 * * \x00", "weekday"),
         ("٠ ٩ * * *", "form"),
-        ("0 9 * * " + "1," * LONGEST_CRON + "1", "form"),
+        ("0 9 * * " + "1," * MAX_CRON_LENGTH + "1", "form"),
         ("* * * * *", "too_often"),
         ("*/4 9 * * *", "too_often"),
         ("0,58 * * * *", "too_often"),

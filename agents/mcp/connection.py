@@ -39,7 +39,7 @@ STABLE = 60.0
 # The seconds from one reading of the lists to the next, because a server may report a change with each reading.
 LIST_PAUSE = 1.0
 # A call ends a pause early, but never before this many seconds.
-SHORTEST_PAUSE = 1.0
+MIN_PAUSE = 1.0
 MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PROMPTS = 200
@@ -283,9 +283,9 @@ class Connection:
             if pause := PAUSES[min(failures, len(PAUSES)) - 1]:
                 self._settled.set()
                 self._wanted.clear()
-                await asyncio.sleep(SHORTEST_PAUSE)
+                await asyncio.sleep(MIN_PAUSE)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(pause - SHORTEST_PAUSE):
+                    async with asyncio.timeout(pause - MIN_PAUSE):
                         await self._wanted.wait()
             self._settled.clear()
 

@@ -24,13 +24,13 @@ LISTS = {TOOLS: "tools", "resources/list": "resources", "prompts/list": "prompts
 KEYS = {TOOLS: "name", "resources/list": "uri", "prompts/list": "name"}
 # Fields without which an item cannot be used.
 NEEDED = frozenset({"name", "inputSchema", "uri", "arguments"})
-LONGEST_NAME = 100
-LONGEST_PROBLEM = 200
+MAX_NAME_LENGTH = 100
+MAX_PROBLEM_LENGTH = 200
 # The character that replaces those that cannot be stored (`unstorable`).
 REPLACEMENT = "\ufffd"
 MAX_PAGES = 20
 # The most items that are kept and named in the log.
-MOST_NAMED = 20
+MAX_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ListsDispatcher(JSONRPCDispatcher):
                 if not (problem := _problem_of_key(KEYS[method], key, known)):
                     known[key] = checked
                     kept.append(checked)
-            if problem and len(skipped) < MOST_NAMED:
+            if problem and len(skipped) < MAX_NAMED:
                 skipped.append(Skipped(_name_of(item, number), problem))
         return kept
 
@@ -134,7 +134,7 @@ def problem_of(error: ValidationError, inside: int = 0) -> str:
     """Return in one line where and why a result is invalid. Leave out the first `inside` parts of the place."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"][inside:])
-    return _line(f"{place}: {first['msg']}" if place else first["msg"], LONGEST_PROBLEM)
+    return _line(f"{place}: {first['msg']}" if place else first["msg"], MAX_PROBLEM_LENGTH)
 
 
 def _problem_of_key(field: str, key: str, known: Container[str]) -> str:
@@ -146,7 +146,7 @@ def _problem_of_key(field: str, key: str, known: Container[str]) -> str:
 
 def _name_of(item: Json | Any, number: int) -> str:
     name = item.get("name") if isinstance(item, dict) else None
-    return (_line(name, LONGEST_NAME) if isinstance(name, str) else "") or f"number {number}"
+    return (_line(name, MAX_NAME_LENGTH) if isinstance(name, str) else "") or f"number {number}"
 
 
 def _line(text: str, longest: int) -> str:

@@ -14,8 +14,8 @@ from agents.mcp.explaining import explanation
 from agents.mcp.pool import OfferedPrompt, PromptRefusedError
 from agents.safe_text import clean
 
-LONGEST_TITLE = 200
-MOST_ARGUMENTS = 20
+MAX_TITLE_LENGTH = 200
+MAX_ARGUMENTS = 20
 # Names that a user can type after a "/".
 _NAME = re.compile(r"[^\s/]{1,80}")
 
@@ -24,7 +24,7 @@ def prompts_of(connection: Connection) -> list[OfferedPrompt]:
     """Return the prompts of a server, sorted by name."""
     found = []
     for prompt in sorted(connection.prompts, key=lambda each: each.name):
-        arguments = (prompt.arguments or [])[:MOST_ARGUMENTS]
+        arguments = (prompt.arguments or [])[:MAX_ARGUMENTS]
         if _NAME.fullmatch(prompt.name):
             found.append(
                 OfferedPrompt(
@@ -65,4 +65,4 @@ def _text(content: types.ContentBlock) -> str:
 
 
 def _line(text: str) -> str:
-    return clean(" ".join(text.split()))[:LONGEST_TITLE]
+    return clean(" ".join(text.split()))[:MAX_TITLE_LENGTH]

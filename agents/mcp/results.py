@@ -22,11 +22,11 @@ from agents.tools import ToolContext
 
 logger = logging.getLogger(__name__)
 
-LONGEST_RESULT = 50_000
+MAX_RESULT_LENGTH = 50_000
 # The most files that are kept from one result.
-MOST_FILES = 20
+MAX_FILES = 20
 FOLDER = "tool-results"
-LONGEST_TYPE = 100
+MAX_TYPE_LENGTH = 100
 # Types that `mimetypes` does not know on every machine.
 ENDINGS = {"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "image/webp": ".webp"}
 
@@ -103,7 +103,7 @@ def resource_line(resource: types.Resource) -> str:
 
 
 async def _data(kind: str, media_type: str, base64: str, kept: _Kept) -> str:
-    media_type = clean(media_type)[:LONGEST_TYPE]
+    media_type = clean(media_type)[:MAX_TYPE_LENGTH]
     about = ", ".join(filter(None, (kind, media_type)))
     try:
         data = b64decode(base64, validate=True)
@@ -111,7 +111,7 @@ async def _data(kind: str, media_type: str, base64: str, kept: _Kept) -> str:
         return f"[{about}: it is damaged]"
     about = f"{about}, {len(data):,} bytes"
     sandbox = kept.context.sandbox
-    if sandbox is None or len(kept.files) >= MOST_FILES:
+    if sandbox is None or len(kept.files) >= MAX_FILES:
         return f"[{about}: it was not stored]"
     plain_type = media_type.partition(";")[0].strip().lower()
     ending = ENDINGS.get(plain_type) or mimetypes.guess_extension(plain_type) or ".bin"
@@ -128,4 +128,4 @@ async def _data(kind: str, media_type: str, base64: str, kept: _Kept) -> str:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    return cut("\n\n".join(part for part in parts if part), LONGEST_RESULT)
+    return cut("\n\n".join(part for part in parts if part), MAX_RESULT_LENGTH)

@@ -19,8 +19,8 @@ from agents.schemas import schema_for_models, with_names_for_models
 from agents.tools import SendsOut, Tool, ToolContext
 
 # The longest name of a tool that vendors allow.
-LONGEST_NAME = 64
-LONGEST_DESCRIPTION = 4_000
+MAX_NAME_LENGTH = 64
+MAX_DESCRIPTION_LENGTH = 4_000
 READ_RESOURCE = "read_resource"
 
 
@@ -52,10 +52,10 @@ def _made_tools(connection: Connection, config: ServerConfig) -> list[Tool]:
 def tool_name(server: str, tool: str, taken: Iterable[str]) -> str:
     """Return a name that vendors allow and that is not taken. It is always the same for the same list of tools."""
     name = f"{server}{SEPARATOR}{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
-    if len(name) <= LONGEST_NAME and name not in taken:
+    if len(name) <= MAX_NAME_LENGTH and name not in taken:
         return name
     digest = hashlib.sha256(f"{server} {tool} {name in taken}".encode()).hexdigest()[:8]
-    return f"{name[: LONGEST_NAME - 9]}_{digest}"
+    return f"{name[: MAX_NAME_LENGTH - 9]}_{digest}"
 
 
 def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerConfig) -> Tool:
@@ -75,7 +75,7 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
     is_read_only = bool(hints.read_only_hint)
     return Tool(
         name=name,
-        description=clean(cut(tool.description or tool.title or tool.name, LONGEST_DESCRIPTION)),
+        description=clean(cut(tool.description or tool.title or tool.name, MAX_DESCRIPTION_LENGTH)),
         parameters=schema,
         function=call,
         arguments=None,

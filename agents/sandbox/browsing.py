@@ -21,9 +21,9 @@ from agents.sandbox.folder import FILE, FOLDER
 
 Kind = Literal["folder", "file", "link", "other"]
 
-MOST_ENTRIES = 1_000
-MOST_IN_ARCHIVE = 100_000
-LONGEST_PATH = 4_096
+MAX_ENTRIES = 1_000
+MAX_IN_ARCHIVE = 100_000
+MAX_PATH_LENGTH = 4_096
 MAX_DEPTH = 200
 # The suffix of files that a tool is about to rename.
 DRAFTS = ".parley-draft"
@@ -72,12 +72,12 @@ class OpenFile:
 def clean_path(path: str) -> str:
     """Return a path in the form of `Entry.path`, "" for the workspace itself. Raise NotThere."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    if ".." in parts or "\0" in path or len(path) > LONGEST_PATH or len(parts) > MAX_DEPTH:
+    if ".." in parts or "\0" in path or len(path) > MAX_PATH_LENGTH or len(parts) > MAX_DEPTH:
         raise NotThere(path)
     return "/".join(parts)
 
 
-def list_folder(root: Path, path: str = "", most: int = MOST_ENTRIES) -> Listing:
+def list_folder(root: Path, path: str = "", most: int = MAX_ENTRIES) -> Listing:
     """List at most `most` entries of a folder of a workspace. Blocks. Raise NotThere."""
     path = clean_path(path)
     with open_folder(root, path) as folder:
@@ -101,14 +101,14 @@ def open_file(root: Path, path: str) -> OpenFile:
 
 def walk(root: Path, path: str = "") -> Iterator[OpenFile]:
     """Yield all files below a folder, each open. Files that cannot be read are left out. Blocks. Raise NotThere."""
-    folders = [list_folder(root, path, MOST_IN_ARCHIVE)]
+    folders = [list_folder(root, path, MAX_IN_ARCHIVE)]
     while folders:
         for entry in folders.pop().entries:
             with suppress(NotThere):
                 if entry.kind == "file":
                     yield open_file(root, entry.path)
                 elif entry.kind == "folder" and entry.path.count("/") < MAX_DEPTH:
-                    folders.append(list_folder(root, entry.path, MOST_IN_ARCHIVE))
+                    folders.append(list_folder(root, entry.path, MAX_IN_ARCHIVE))
 
 
 def _listing(folder: int, path: str, most: int) -> Listing:

@@ -19,18 +19,18 @@ from itertools import islice
 ROOT = "/workspace"
 OUTPUTS = ".parley"
 # The most characters of one answer, of one line in it, and of a matching line.
-LONGEST = 50_000
-LONGEST_LINE = 2_000
-LONGEST_MATCH = 500
-MOST_FILES = 1_000
-MOST_MATCHES = 200
+MAX_LENGTH = 50_000
+MAX_LINE_LENGTH = 2_000
+MAX_MATCH_LENGTH = 500
+MAX_FILES = 1_000
+MAX_MATCHES = 200
 # If a file is replaced, its old and new text are compared up to this length, and the answer has at most this many lines
 # of changes.
-LARGEST_COMPARED = 200_000
-MOST_CHANGED = 200
+MAX_COMPARED_SIZE = 200_000
+MAX_CHANGED = 200
 # In bytes. Larger files are not searched.
-LARGEST_SEARCHED = 5_000_000
-MOST_PATTERNS = 100
+MAX_SEARCHED_SIZE = 5_000_000
+MAX_PATTERNS = 100
 BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 # Git runs programs that these files name. Calls that write files need no approval, but commands do.
@@ -53,9 +53,9 @@ def read(path: str, offset: int, limit: int) -> str:
     taken: list[str] = []
     size = 0
     for line in lines[offset - 1 : offset - 1 + limit]:
-        shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} [cut: {len(line)} characters]"
+        shown = line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]} [cut: {len(line)} characters]"
         size += len(shown) + 1
-        if size > LONGEST:
+        if size > MAX_LENGTH:
             break
         taken.append(shown)
     end = offset - 1 + len(taken)
@@ -105,7 +105,7 @@ def list_files(path: str, glob: str) -> str:
         names = os.path.relpath(entry.path, found).split("/")
         if glob and not any(_fits(names, pattern) for pattern in patterns):
             continue
-        if len(lines) == MOST_FILES:
+        if len(lines) == MAX_FILES:
             lines.append("[There are more. Give a folder or a pattern.]")
             break
         lines.append(_describe(entry))
@@ -122,9 +122,9 @@ def search(pattern: str, path: str) -> str:
     lines: list[str] = []
     for file in files:
         for number, line in _matches(expression, file):
-            if len(lines) == MOST_MATCHES:
+            if len(lines) == MAX_MATCHES:
                 return "\n".join([*lines, "[There are more. Search in a folder or file, or for less.]"])
-            lines.append(f"{_name(file)}:{number}: {line[:LONGEST_MATCH]}")
+            lines.append(f"{_name(file)}:{number}: {line[:MAX_MATCH_LENGTH]}")
     return "\n".join(lines) or "[No matches.]"
 
 
@@ -176,7 +176,7 @@ def _bytes_of(path: str) -> bytes:
 def _known_text(found: str) -> str:
     """Return the text of a file that is about to be replaced, or "" if it cannot be compared."""
     try:
-        if not stat.S_ISREG(os.stat(found).st_mode) or os.stat(found).st_size > LARGEST_COMPARED:
+        if not stat.S_ISREG(os.stat(found).st_mode) or os.stat(found).st_size > MAX_COMPARED_SIZE:
             return ""
         with open(found, encoding="utf-8", newline="") as file:
             return file.read()
@@ -185,13 +185,13 @@ def _known_text(found: str) -> str:
 
 
 def _difference(before: str, after: str, name: str) -> str:
-    """Return the changes as a unified diff, cut after MOST_CHANGED lines, or "" if the text is too long."""
-    if len(after) > LARGEST_COMPARED:
+    """Return the changes as a unified diff, cut after MAX_CHANGED lines, or "" if the text is too long."""
+    if len(after) > MAX_COMPARED_SIZE:
         return ""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2)
-    taken = [line[:LONGEST_LINE] for line in islice(lines, MOST_CHANGED + 1)]
-    if len(taken) > MOST_CHANGED:
-        taken[MOST_CHANGED:] = ["[More has changed.]"]
+    taken = [line[:MAX_LINE_LENGTH] for line in islice(lines, MAX_CHANGED + 1)]
+    if len(taken) > MAX_CHANGED:
+        taken[MAX_CHANGED:] = ["[More has changed.]"]
     return "\n".join(taken)
 
 
@@ -240,7 +240,7 @@ def _patterns(glob: str) -> list[list[str]]:
         else:
             names = [name for name in each.split("/") if name not in ("", ".")]
             patterns.append(names if "/" in each else ["**", *names])
-        if len(patterns) + len(waiting) > MOST_PATTERNS:
+        if len(patterns) + len(waiting) > MAX_PATTERNS:
             raise Refused("The pattern has too many alternatives.")
     return patterns
 
@@ -262,7 +262,7 @@ def _describe(entry: os.DirEntry[str]) -> str:
 
 
 def _is_searched(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size <= LARGEST_SEARCHED
+    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size <= MAX_SEARCHED_SIZE
 
 
 def _matches(expression: re.Pattern[str], path: str) -> Iterator[tuple[int, str]]:

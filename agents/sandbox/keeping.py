@@ -11,8 +11,8 @@ from agents.sandbox.folder import FOLDER, NEW_FILE, give_away, make_folder
 from agents.sandbox.process import has_room
 
 READABLE = 0o644
-LONGEST_STEM = 60
-MOST_TRIES = 1_000
+MAX_STEM_LENGTH = 60
+MAX_TRIES = 1_000
 
 
 def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes) -> str | None:
@@ -20,7 +20,7 @@ def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes
 
     Its name is the stem with the first free number. Return None if the workspace or the disk is full.
     """
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:LONGEST_STEM] or "file"
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:MAX_STEM_LENGTH] or "file"
     make_folder(sandbox.workspace)
     if not has_room(sandbox, len(data)):
         return None
@@ -33,7 +33,7 @@ def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes
     finally:
         os.close(inside)
     try:
-        for number in range(1, MOST_TRIES):
+        for number in range(1, MAX_TRIES):
             name = f"{stem}-{number}{ending}"
             with suppress(FileExistsError):
                 _write(place, name, data)

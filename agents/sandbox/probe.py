@@ -16,7 +16,7 @@ from agents.sandbox.process import Ended, run
 
 PROGRAMS = {"bwrap": "bubblewrap", "bash": "bash", "python3": "python3", "prlimit": "util-linux", "choom": "util-linux"}
 SECONDS = 10.0
-LONGEST_REASON = 300
+MAX_REASON_LENGTH = 300
 EXPECTED = b"it works\n"
 _COMMAND = ("bash", "-c", "python3 -I -S -c 'print(\"it works\")'")
 _probing = threading.Lock()
@@ -51,7 +51,7 @@ def _try() -> str:
             return str(error)
     if ended == Ended("exit", 0) and output == EXPECTED:
         return ""
-    return output.decode(errors="replace").strip()[:LONGEST_REASON] or f"a command ended with {ended}"
+    return output.decode(errors="replace").strip()[:MAX_REASON_LENGTH] or f"a command ended with {ended}"
 
 
 async def _run(sandbox: Sandbox) -> tuple[Ended, bytes]:

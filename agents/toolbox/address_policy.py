@@ -23,12 +23,12 @@ from agents.toolbox.public_addresses import is_misread
 from agents.web_addresses import parse_address
 
 # The most addresses of one host that are compared. No useful page has more.
-MOST_CANDIDATES = 5_000
-LONGEST_ADDRESS = 4_096
-MOST_TRAILING = 6
+MAX_CANDIDATES = 5_000
+MAX_ADDRESS_LENGTH = 4_096
+MAX_TRAILING = 6
 # The most addresses of a task or a call that are compared, and what may follow one. Otherwise a model could send data
 # out as punctuation, of which it is unclear whether it belongs to the address.
-MOST_OF_TASK = 50
+MAX_OF_TASK = 50
 _USUAL_ENDS = ("", *".,;:!?)*_", ").", "),", "**", "**.")
 _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # The characters that end an address in running text, including Chinese and Japanese punctuation.
@@ -128,7 +128,7 @@ def _is_one_new(found: Iterable[URL | None], texts: Iterable[str | ModelText]) -
     """Return whether one of the addresses is not known. None is an address that cannot be known."""
     targets: list[URL] = []
     for target in found:
-        if target is None or len(targets) == MOST_OF_TASK:
+        if target is None or len(targets) == MAX_OF_TASK:
             return True
         targets.append(target)
     return bool(targets) and not _are_known(targets, texts)
@@ -147,7 +147,7 @@ def _addresses_in(text: str, *, counts_hosts: bool) -> Iterator[URL | None]:
             if not (counts_hosts or _SCHEME.search(token) or any(map(_has_path, variants))):
                 continue
             rest = piece[len(piece) - len(variants) + 1 :]
-            yield variants[-1] if len(piece) <= LONGEST_ADDRESS and rest in _USUAL_ENDS else None
+            yield variants[-1] if len(piece) <= MAX_ADDRESS_LENGTH and rest in _USUAL_ENDS else None
 
 
 def _addresses_of_argument(name: str, text: str) -> Iterator[URL | None]:
@@ -162,7 +162,7 @@ def _addresses_of_argument(name: str, text: str) -> Iterator[URL | None]:
         yield None
         return
     if _may_be_public(url.raw_host or ""):
-        yield url if url.raw_user is None and len(text) <= LONGEST_ADDRESS else None
+        yield url if url.raw_user is None and len(text) <= MAX_ADDRESS_LENGTH else None
 
 
 def _may_be_host(name: str, text: str) -> bool:
@@ -220,7 +220,7 @@ def _addresses(targets: Iterable[URL], texts: Iterable[str | ModelText]) -> Iter
     If it is unclear where an address ends, yield all variants.
     """
     hosts = {host.lower() for target in targets for host in (target.raw_host, target.host) if host}
-    return islice(_all_addresses(hosts, texts), MOST_CANDIDATES * len(hosts))
+    return islice(_all_addresses(hosts, texts), MAX_CANDIDATES * len(hosts))
 
 
 def _all_addresses(hosts: set[str], texts: Iterable[str | ModelText]) -> Iterator[tuple[URL, bool]]:
@@ -231,8 +231,8 @@ def _all_addresses(hosts: set[str], texts: Iterable[str | ModelText]) -> Iterato
         present = {host for host in hosts if host in folded}
         for token in _DELIMITERS.split(text) if present else ():
             for piece in _pieces(token):
-                folded = piece[:LONGEST_ADDRESS].lower()
-                if len(piece) <= LONGEST_ADDRESS and any(host in folded for host in present):
+                folded = piece[:MAX_ADDRESS_LENGTH].lower()
+                if len(piece) <= MAX_ADDRESS_LENGTH and any(host in folded for host in present):
                     yield from ((address, is_by_model) for address in _without_trailing(piece))
 
 
@@ -246,7 +246,7 @@ def _pieces(token: str) -> Iterator[str]:
 
 def _without_trailing(piece: str) -> Iterator[URL]:
     """Yield an address with and without the punctuation at its end, which may belong to the sentence."""
-    for _ in range(MOST_TRAILING):
+    for _ in range(MAX_TRAILING):
         try:
             url = parse_address(piece)
         except ValueError:

@@ -17,13 +17,13 @@ from agents.sources import SourceNumbers
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 TIME_LIMIT = 30.0
-LONGEST_QUERY = 400
+MAX_QUERY_LENGTH = 400
 # The most that one call returns: passages of a search, and passages and characters of a file that is read.
 FOUND = 8
-MOST_READ = 40
-MOST_CHARACTERS = 30_000
+MAX_READ = 40
+MAX_CHARACTERS = 30_000
 # The most files that the description of the tool lists.
-MOST_NAMED = 100
+MAX_NAMED = 100
 FileName = Annotated[str, Field(max_length=255, description="Name of a file, exactly as listed")]
 
 
@@ -33,8 +33,8 @@ async def search_knowledge(
         str,
         Field(
             min_length=1,
-            max_length=LONGEST_QUERY,
-            description=f"Words that the passage is likely to contain, at most {LONGEST_QUERY} characters",
+            max_length=MAX_QUERY_LENGTH,
+            description=f"Words that the passage is likely to contain, at most {MAX_QUERY_LENGTH} characters",
         ),
     ],
     file: Annotated[str, Field(max_length=255, description="Name of the file to search; empty: all files")] = "",
@@ -61,7 +61,7 @@ async def read_knowledge(
 
     In your answer, cite a passage by its number in square brackets, such as [1], directly behind what it supports.
     """
-    found = _fitting(await _knowledge(context).read(file, passage, MOST_READ))
+    found = _fitting(await _knowledge(context).read(file, passage, MAX_READ))
     if not found:
         raise ToolError(f"{file} has no passage {passage}.")
     first, last, count = found[0].number, found[-1].number, found[0].file.passages
@@ -73,9 +73,9 @@ def knowledge_tools(files: Sequence[File]) -> tuple[Tool, ...]:
     """Return the tools for these files, or () without files. The description of the first tool lists the files."""
     if not files:
         return ()
-    names = [f"- {clean(each.name)}" for each in files[:MOST_NAMED]]
-    if len(files) > MOST_NAMED:
-        names.append(f"- and {len(files) - MOST_NAMED} more")
+    names = [f"- {clean(each.name)}" for each in files[:MAX_NAMED]]
+    if len(files) > MAX_NAMED:
+        names.append(f"- and {len(files) - MAX_NAMED} more")
     listed = "\n".join([search_knowledge.description, "", "The files:", *names])
     return replace(search_knowledge, description=listed), read_knowledge
 
@@ -89,7 +89,7 @@ def _knowledge(context: ToolContext) -> Knowledge:
 def _fitting(passages: Sequence[Passage]) -> list[Passage]:
     """Return the first passages that fit into a result, but at least one."""
     fitting = list[Passage]()
-    room = MOST_CHARACTERS
+    room = MAX_CHARACTERS
     for passage in passages:
         if fitting and len(passage.text) > room:
             break
@@ -106,5 +106,5 @@ def _as_text(head: Iterable[str], found: Iterable[Passage], context: ToolContext
         source = numbers.number(each.title, each.address)
         sources.append(source)
         names[each.file.name] = None
-        parts.append(f"[{source.number}] {each.title}, passage {each.number}\n{cut(each.text, MOST_CHARACTERS)}")
+        parts.append(f"[{source.number}] {each.title}, passage {each.number}\n{cut(each.text, MAX_CHARACTERS)}")
     return ForeignText("\n\n".join(parts), ", ".join(names), tuple(sources))

@@ -22,7 +22,7 @@ _CLUTTER += ["form", "button", "dialog", "link", "meta"]
 _LEAST_MAIN_CHARACTERS = 200
 
 # The most characters of a page that are parsed, without scripts and styles. This takes about two seconds.
-MOST_HTML = 500_000
+MAX_HTML = 500_000
 _CUT = "\n\n[The rest of the page is left out.]"
 _UNSEEN = re.compile(r"<(script|style|svg)\b", re.IGNORECASE)
 _UNSEEN_ENDS = {name: re.compile(rf"</{name}\b[^<>]*>", re.IGNORECASE) for name in ("script", "style", "svg")}
@@ -48,7 +48,7 @@ def readable(content_type: str, charset: str | None, data: bytes, url: str) -> t
     if not html or "<" not in text:
         return "", text.strip()
     text = _without_invisible(text)
-    text, rest = text[:MOST_HTML], text[MOST_HTML:]
+    text, rest = text[:MAX_HTML], text[MAX_HTML:]
     title, markdown = _parse(text, url)
     return title, markdown + _CUT if rest else markdown
 

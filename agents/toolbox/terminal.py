@@ -19,15 +19,15 @@ from agents.sandbox.process import Ended, run
 from agents.toolbox.workspace_files import sandbox_of
 from agents.tools import NO_CONTEXT, ToolContext, tool
 
-LONGEST_SECONDS = 600
+MAX_SECONDS = 600
 # In characters. One argument of a program may have 128 KB, and a character has up to four bytes.
-LONGEST_COMMAND = 30_000
-SHORT_ENOUGH = f"at most {LONGEST_COMMAND:,} characters"
+MAX_COMMAND_LENGTH = 30_000
+SHORT_ENOUGH = f"at most {MAX_COMMAND_LENGTH:,} characters"
 # Output of more bytes is saved to a file. The model then gets PREVIEW characters of its beginning and of its end.
-LONGEST_OUTPUT = 50_000
+MAX_OUTPUT_LENGTH = 50_000
 PREVIEW = 8_000
-Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Time limit in seconds")]
-TIME_LIMIT = LONGEST_SECONDS + SAVE_SECONDS + 60
+Timeout = Annotated[int, Field(ge=1, le=MAX_SECONDS, description="Time limit in seconds")]
+TIME_LIMIT = MAX_SECONDS + SAVE_SECONDS + 60
 
 
 _command = partial(tool, time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True, sends_out="network")
@@ -37,7 +37,7 @@ _command = partial(tool, time_limit=TIME_LIMIT, parallel=False, approval=True, f
 async def bash(
     command: Annotated[
         str,
-        Field(min_length=1, max_length=LONGEST_COMMAND, description=f"Command line for Bash, {SHORT_ENOUGH}"),
+        Field(min_length=1, max_length=MAX_COMMAND_LENGTH, description=f"Command line for Bash, {SHORT_ENOUGH}"),
     ],
     timeout: Timeout = 120,
     context: ToolContext = NO_CONTEXT,
@@ -54,7 +54,7 @@ async def bash(
 @_command(about=_("Runs Python programs in the session’s sandbox"))
 async def python(
     code: Annotated[
-        str, Field(min_length=1, max_length=LONGEST_COMMAND, description=f"Python program, {SHORT_ENOUGH}")
+        str, Field(min_length=1, max_length=MAX_COMMAND_LENGTH, description=f"Python program, {SHORT_ENOUGH}")
     ],
     timeout: Timeout = 120,
     context: ToolContext = NO_CONTEXT,
@@ -82,7 +82,7 @@ async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> st
     except OSError as error:
         raise ToolError(f"The sandbox is not available: {error.strerror}.") from error
     text = output.decode(errors="replace")
-    if len(output) > LONGEST_OUTPUT and len(text) > 2 * PREVIEW:
+    if len(output) > MAX_OUTPUT_LENGTH and len(text) > 2 * PREVIEW:
         text = await _save(text, sandbox)
     context.files_changed()  # files may have changed since the last measurement
     notes = [text.rstrip("\n"), note(ended, seconds, sandbox)]

@@ -15,7 +15,7 @@ from agents.toolbox.search.config import SearchConfig
 from agents.toolbox.search.services import Period, Search
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
-LONGEST_QUERY = 400
+MAX_QUERY_LENGTH = 400
 ORIGIN = "web search"
 EXTRA_SECONDS = 5.0
 
@@ -29,8 +29,8 @@ def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
             str,
             Field(
                 min_length=1,
-                max_length=LONGEST_QUERY,
-                description=f"What to search for, at most {LONGEST_QUERY} characters",
+                max_length=MAX_QUERY_LENGTH,
+                description=f"What to search for, at most {MAX_QUERY_LENGTH} characters",
             ),
         ],
         period: Annotated[Period, Field(description="How old a page may be")] = "any",

@@ -50,14 +50,14 @@ class McpServerForm(RevisedForm):
     client_id = forms.CharField(
         label=_("OAuth client ID"),
         required=False,
-        max_length=service.LONGEST_CLIENT,
+        max_length=service.MAX_CLIENT_LENGTH,
         widget=forms.TextInput({"class": "vTextField", "autocomplete": "off"}),
         help_text=_("Only if the server asks for a sign-in and doesn’t let Parley register itself."),
     )
     client_secret = forms.CharField(
         label=_("OAuth client secret"),
         required=False,
-        max_length=service.LONGEST_CLIENT,
+        max_length=service.MAX_CLIENT_LENGTH,
         widget=forms.PasswordInput({"class": "vTextField", "autocomplete": "new-password"}),
         help_text=_("Stored encrypted and never shown again. Empty: keep the stored one."),
     )

@@ -50,7 +50,7 @@ from chat.models import (
     User,
     attached_to,
 )
-from chat.services.idempotency import LONGEST_KEY
+from chat.services.idempotency import MAX_KEY_LENGTH
 from chat.services.messages import editing
 from chat.services.messages.editing import TEXT_TYPES
 from chat.services.transaction import SessionTransaction
@@ -123,7 +123,7 @@ class ToolForm(MessageForm):
 class AddForm(forms.Form):
     """The form for a new message. Its key prevents adding the message twice if the form is sent again."""
 
-    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=LONGEST_KEY)
+    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=MAX_KEY_LENGTH)
     role = forms.ChoiceField(
         choices=ROLES,
         label=gettext_lazy("Author"),

@@ -20,7 +20,7 @@ from agents.registry import Prompt
 from chat.admin.base import BoundedSearch, time_column
 from chat.admin.revised import RevisedForm
 from chat.agents_setup import registry
-from chat.commands import LONGEST_PROMPT
+from chat.commands import MAX_SYSTEM_PROMPT_LENGTH
 from chat.errors import Invalid
 from chat.models import AgentPreset, User
 from chat.queries import preset_rules, presets
@@ -141,7 +141,7 @@ class PresetForm(RevisedForm):
         label=_("System prompt"),
         required=False,
         strip=False,
-        max_length=LONGEST_PROMPT,
+        max_length=MAX_SYSTEM_PROMPT_LENGTH,
         widget=forms.Textarea({"class": "vLargeTextField", "rows": 14}),
     )
     tools = ToolsField(

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
-from agents.reasoning import LARGEST_BUDGET, Reasoning
+from agents.reasoning import MAX_BUDGET, Reasoning
 from chat.admin import audit_log
 from chat.admin.fields import Conflict, LongTextField, TextField, normalize_newlines
 from chat.agents_setup import registry
@@ -64,7 +64,7 @@ class SessionForm(forms.Form):
         show_hidden_initial=True,
     )
     thinking_budget = TextField(
-        max_length=len(str(LARGEST_BUDGET)),
+        max_length=len(str(MAX_BUDGET)),
         label=gettext_lazy("Thinking budget"),
         help_text=gettext_lazy("In tokens, for models that support it. Empty: the model’s default."),
         show_hidden_initial=True,

@@ -144,9 +144,9 @@ class WorkspaceForm(RevisedForm):
 
     def clean_name(self) -> str:
         name = names.clean(self.cleaned_data["name"])
-        if not 0 < len(name) <= workspaces.LONGEST_NAME:
+        if not 0 < len(name) <= workspaces.MAX_NAME_LENGTH:
             message = _("Enter a name of up to %(count)d characters.")
-            raise forms.ValidationError(message % {"count": workspaces.LONGEST_NAME})
+            raise forms.ValidationError(message % {"count": workspaces.MAX_NAME_LENGTH})
         return name
 
 

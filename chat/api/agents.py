@@ -17,14 +17,14 @@ from chat.access import agent_in, agent_to_change, may, may_change_agent, worksp
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import if_match_revisions, json_response
-from chat.commands import LONGEST_PROMPT
+from chat.commands import MAX_SYSTEM_PROMPT_LENGTH
 from chat.models import AgentPreset
 from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.members_agents import SeenAgent, seen_agents
 from chat.queries.preset_prompts import MAX_PROMPT_LENGTH, MAX_PROMPTS
 from chat.services.people import members_agents as service
-from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
+from chat.services.people.members_agents import MAX_TITLE_LENGTH, USUAL_ICON, AgentSettings
 
 router = Router(tags=["Workspaces"])
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -89,10 +89,10 @@ class MembersAgents(Schema):
 class AgentIn(Body):
     """An agent to create."""
 
-    title: Annotated[Text, Field(max_length=LONGEST_TITLE, description=TITLE)]
+    title: Annotated[Text, Field(max_length=MAX_TITLE_LENGTH, description=TITLE)]
     icon: PromptIcon = Field("sparkles", description=ICON)
     model: Annotated[Text, Field(max_length=281, description=MODEL)] = ""
-    system_prompt: Annotated[Text, Field(max_length=LONGEST_PROMPT, description=SYSTEM_PROMPT)] = ""
+    system_prompt: Annotated[Text, Field(max_length=MAX_SYSTEM_PROMPT_LENGTH, description=SYSTEM_PROMPT)] = ""
     tools: list[ToolName] = Field(default_factory=list, max_length=500, description=TOOLS)
     prompts: list[OpeningPrompt] = Field(default_factory=list, max_length=MAX_PROMPTS, description=PROMPTS)
 
@@ -100,10 +100,10 @@ class AgentIn(Body):
 class AgentChange(Body):
     """Changes of an agent. Fields that are left out or null keep their values."""
 
-    title: Text | None = Field(None, max_length=LONGEST_TITLE, description=TITLE)
+    title: Text | None = Field(None, max_length=MAX_TITLE_LENGTH, description=TITLE)
     icon: PromptIcon | None = Field(None, description=ICON)
     model: Text | None = Field(None, max_length=281, description=MODEL)
-    system_prompt: Text | None = Field(None, max_length=LONGEST_PROMPT, description=SYSTEM_PROMPT)
+    system_prompt: Text | None = Field(None, max_length=MAX_SYSTEM_PROMPT_LENGTH, description=SYSTEM_PROMPT)
     tools: list[ToolName] | None = Field(None, max_length=500, description=TOOLS)
     prompts: list[OpeningPrompt] | None = Field(None, max_length=MAX_PROMPTS, description=PROMPTS)
     shared: bool | None = Field(None, description=SHARED)

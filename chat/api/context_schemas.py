@@ -16,7 +16,7 @@ FORM = (
     "The request format: `openai` for OpenAI's Chat Completions, `responses` for OpenAI's Responses, or `anthropic` "
     "for Anthropic's Messages. If null, it is the format of the session's provider."
 )
-MOST_REQUESTS = 100
+MAX_REQUESTS = 100
 
 
 class AgentQuery(Schema):
@@ -125,7 +125,7 @@ class RequestsQuery(Schema):
         pattern=r"^[A-Za-z0-9_]+$",
         description="The `next` of the previous page. Leave it out for the first page.",
     )
-    limit: int = Field(50, ge=1, le=MOST_REQUESTS, description="The maximum number of requests on a page.")
+    limit: int = Field(50, ge=1, le=MAX_REQUESTS, description="The maximum number of requests on a page.")
 
 
 class RequestSummary(Schema):

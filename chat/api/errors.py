@@ -18,7 +18,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
-from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand, problem_of
+from chat.command_frames import MAX_EXPLANATION_LENGTH, MalformedCommand, problem_of
 from chat.db import NOT_UTF_8, is_unavailable, is_unreadable
 from chat.errors import (
     Busy,
@@ -109,7 +109,7 @@ CODES = {
 }
 # Seconds after which clients may retry when the database was unreachable.
 RETRY_AFTER = "2"
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 # The sources of values, with which ninja begins the location of an error. Responses leave them out because clients do
 # not know these names.
 SOURCES = ("body", "query", "path", "header", "form", "file")
@@ -189,11 +189,12 @@ def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
     """Return a problem that lists the invalid fields with their errors. It never contains the client's values."""
-    found = [(_field(each["loc"]), problem_of(each)) for each in error.errors[:MOST_ERRORS]]
+    found = [(_field(each["loc"]), problem_of(each)) for each in error.errors[:MAX_ERRORS]]
     field, message = found[0] if found else ("", "")
-    detail = f"{field or 'body'}: {message}"[:LONGEST_EXPLANATION]
+    detail = f"{field or 'body'}: {message}"[:MAX_EXPLANATION_LENGTH]
     errors = [
-        {"field": field[:LONGEST_EXPLANATION], "message": message[:LONGEST_EXPLANATION]} for field, message in found
+        {"field": field[:MAX_EXPLANATION_LENGTH], "message": message[:MAX_EXPLANATION_LENGTH]}
+        for field, message in found
     ]
     return problem("malformed", detail, errors=errors)
 

@@ -20,7 +20,7 @@ from chat.api.message_schemas import AttachmentOut
 from chat.api.responses import client_has, json_response, no_content
 from chat.downloads import of_stored, requested_range
 from chat.files import names
-from chat.files.plain import MOST_BYTES, charset_of
+from chat.files.plain import MAX_BYTES, charset_of
 from chat.models import Attachment, SessionRole
 from chat.queries import attachments as attachment_queries
 from chat.queries.attachments import NoSuchAttachment
@@ -98,7 +98,7 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponseBase:
         response["Content-Range"] = f"bytes */{data.size}"
         return response
     media_type = file.media_type
-    if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data.read(MOST_BYTES + 1))):
+    if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data.read(MAX_BYTES + 1))):
         media_type = f"{media_type}; charset={charset}"
     return of_stored(request, data, part, media_type=media_type, headers=headers)
 

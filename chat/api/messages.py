@@ -18,11 +18,11 @@ from chat.api.message_schemas import EXAMPLE_MESSAGE_ID, EXAMPLE_TURN_ID, Attach
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.api.streams import require_stream_slot
-from chat.api.waiting import LONGEST_WAIT, wait_for_turn
-from chat.commands import MOST_ATTACHMENTS, Number
+from chat.api.waiting import MAX_WAIT, wait_for_turn
+from chat.commands import MAX_ATTACHMENTS, Number
 from chat.live.sign_ins import role_and_name
 from chat.queries import messages as message_queries
-from chat.queries.messages import MOST_PAGE_MESSAGES, PAGE_MESSAGES
+from chat.queries.messages import MAX_PAGE_MESSAGES, PAGE_MESSAGES
 
 router = Router(tags=["Messages"])
 # The maximum size of a page in characters. A longer message is the only one of its page.
@@ -43,7 +43,7 @@ class MessageQuery(Schema):
         description="The id of a turn. Return only messages of this turn.",
     )
     limit: int = Field(
-        PAGE_MESSAGES, ge=1, le=MOST_PAGE_MESSAGES, description="The maximum number of messages on a page."
+        PAGE_MESSAGES, ge=1, le=MAX_PAGE_MESSAGES, description="The maximum number of messages on a page."
     )
 
     @model_validator(mode="after")
@@ -57,7 +57,7 @@ class SendQuery(Schema):
     wait: int = Field(
         0,
         ge=0,
-        le=LONGEST_WAIT,
+        le=MAX_WAIT,
         description="The maximum number of seconds to wait for the end of the turn. With 0, the response is sent "
         "immediately.",
     )
@@ -78,7 +78,7 @@ class NewMessage(Body):
         "the request with the same key, the message is sent only once.",
     )
     attachments: list[str] = Field(
-        [], max_length=MOST_ATTACHMENTS, description="The ids of files that you have uploaded with `uploadAttachment`."
+        [], max_length=MAX_ATTACHMENTS, description="The ids of files that you have uploaded with `uploadAttachment`."
     )
 
 

@@ -10,7 +10,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.messages import Json
-from agents.questions import LONGEST_NOTE
+from agents.questions import MAX_NOTE_LENGTH
 from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
@@ -63,7 +63,7 @@ class NotesQuery(Schema):
 class NewNote(Body):
     """A note to add."""
 
-    text: str = Field(min_length=1, max_length=LONGEST_NOTE, examples=["We use metric units."], description=TEXT)
+    text: str = Field(min_length=1, max_length=MAX_NOTE_LENGTH, examples=["We use metric units."], description=TEXT)
 
 
 SEEN = (
@@ -74,18 +74,18 @@ SEEN = (
 class NoteChange(Body):
     """Changes of a note. Fields that are left out or null keep their values."""
 
-    text: str | None = Field(None, min_length=1, max_length=LONGEST_NOTE, description=TEXT)
+    text: str | None = Field(None, min_length=1, max_length=MAX_NOTE_LENGTH, description=TEXT)
     accepted: bool | None = Field(
         None, description="`true` accepts a proposal. To reject a proposal, remove it instead."
     )
-    seen_text: str | None = Field(None, max_length=LONGEST_NOTE, description=SEEN)
+    seen_text: str | None = Field(None, max_length=MAX_NOTE_LENGTH, description=SEEN)
 
 
 class MyNoteChange(Body):
     """A change of one of your notes."""
 
-    text: str = Field(min_length=1, max_length=LONGEST_NOTE, description=TEXT)
-    seen_text: str | None = Field(None, max_length=LONGEST_NOTE, description=SEEN)
+    text: str = Field(min_length=1, max_length=MAX_NOTE_LENGTH, description=TEXT)
+    seen_text: str | None = Field(None, max_length=MAX_NOTE_LENGTH, description=SEEN)
 
 
 @router.get("/me/notes", response=Notes, operation_id="listMyNotes", summary="List the notes about you")

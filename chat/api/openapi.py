@@ -91,7 +91,7 @@ PATH_PARAMETERS = {
 # The ends of paths of objects whose ETag contains a revision.
 ONE_OBJECT = ("{session_id}", "{message_id}", "{schedule_id}", "/agents/{agent_name}")
 # Greater limits of numbers, such as that of ids, say nothing about their meaning.
-LARGEST_NAMED = 10**9
+MAX_NAMED = 10**9
 UPLOAD = "The content of the file, as a part of the form."
 TAGS = {
     "Workspaces": "Your account, and your workspaces with their members, guests, agents, tool rules and usage.",
@@ -273,7 +273,7 @@ def _range(schema: Json) -> Iterator[str]:
     """Yield the range of a number as a phrase, unless its description already has one."""
     for each in (schema, *schema.get("anyOf", ())):
         least, most = each.get("minimum"), each.get("maximum")
-        if least is not None and most is not None and most < LARGEST_NAMED and "From " not in schema["description"]:
+        if least is not None and most is not None and most < MAX_NAMED and "From " not in schema["description"]:
             yield f"From {least:,} to {most:,}."
 
 

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.approval import MOST_APPROVALS, Approvers
+from agents.approval import MAX_APPROVALS, Approvers
 from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
@@ -68,7 +68,7 @@ class RuleIn(Body):
     approvals: int = Field(
         1,
         ge=1,
-        le=MOST_APPROVALS,
+        le=MAX_APPROVALS,
         description="The number of different users who must approve a call, if the verdict is `ask`.",
     )
     approvers: Approvers = Field("", description=APPROVERS)

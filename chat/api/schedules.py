@@ -19,7 +19,7 @@ from chat.api.responses import if_match_revisions, iso, json_response, no_conten
 from chat.errors import Invalid
 from chat.models import Schedule
 from chat.queries.schedules import outcome_now, schedule_in, schedules_of
-from chat.recurrence import LONGEST_CRON
+from chat.recurrence import MAX_CRON_LENGTH
 from chat.services.sessions import schedules
 
 router = Router(tags=["Schedules"])
@@ -82,7 +82,7 @@ class NewSchedule(Body):
     """A schedule to add."""
 
     text: str = Field(min_length=1, description=TEXT, examples=["Summarize the new error reports."])
-    cron: str = Field(max_length=LONGEST_CRON, description=CRON, examples=["0 9 * * 1-5"])
+    cron: str = Field(max_length=MAX_CRON_LENGTH, description=CRON, examples=["0 9 * * 1-5"])
     zone: str = Field("UTC", max_length=64, description=ZONE, examples=["Europe/Berlin"])
     is_on: bool = Field(True, description="Whether the schedule is on.")
 
@@ -91,7 +91,7 @@ class ScheduleChange(Body):
     """Changes of a schedule. Fields that are left out or null keep their values."""
 
     text: str | None = Field(None, min_length=1, description=TEXT)
-    cron: str | None = Field(None, max_length=LONGEST_CRON, description=CRON)
+    cron: str | None = Field(None, max_length=MAX_CRON_LENGTH, description=CRON)
     zone: str | None = Field(None, max_length=64, description=ZONE)
     is_on: bool | None = Field(None, description="Whether the schedule is on. `true` also ends a pause.")
     revision: int | None = Field(

@@ -12,7 +12,7 @@ from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
 from pydantic import Field, model_validator
 
-from agents.reasoning import LARGEST_BUDGET
+from agents.reasoning import MAX_BUDGET
 from chat.access import session_for
 from chat.api.auth import ApiRequest, workspace_of
 from chat.api.commands import make_command
@@ -33,10 +33,10 @@ from chat.api.schemas import (
 )
 from chat.command_frames import MalformedCommand
 from chat.commands import (
-    LONGEST_PROMPT,
-    MOST_FILES,
-    MOST_ROUNDS,
-    MOST_TOOLS,
+    MAX_FILES,
+    MAX_ROUNDS,
+    MAX_SYSTEM_PROMPT_LENGTH,
+    MAX_TOOLS,
     EffortName,
     FileId,
     SessionCommand,
@@ -87,14 +87,14 @@ class ConfigChanges(Body):
 
     tools: list[ToolName] | None = Field(
         None,
-        max_length=MOST_TOOLS,
+        max_length=MAX_TOOLS,
         description="The names of the tools that the agent can call. `SERVER__*` means all tools of the MCP server "
         "`SERVER`. An empty list means no tools.",
     )
     max_rounds: int | None = Field(
         None,
         ge=1,
-        le=MOST_ROUNDS,
+        le=MAX_ROUNDS,
         description="The maximum number of rounds of tool calls in one turn. The server can have a lower limit than "
         "this schema.",
     )
@@ -107,12 +107,12 @@ class ConfigChanges(Body):
     thinking_budget: int | None = Field(
         None,
         ge=0,
-        le=LARGEST_BUDGET,
+        le=MAX_BUDGET,
         description="The maximum number of tokens that the model may use for thinking. 0 lets the model decide.",
     )
     compact_at: int | None = Field(None, ge=0, le=100, description=COMPACT_AT)
     memory: bool | None = Field(None, description=MEMORY)
-    knowledge: list[FileId] | None = Field(None, max_length=MOST_FILES, description=KNOWLEDGE)
+    knowledge: list[FileId] | None = Field(None, max_length=MAX_FILES, description=KNOWLEDGE)
 
 
 RepliesChoice = Literal["all", "mentions", "auto"]
@@ -148,7 +148,7 @@ class NewSession(Body):
     )
     system_prompt: str | None = Field(
         None,
-        max_length=LONGEST_PROMPT,
+        max_length=MAX_SYSTEM_PROMPT_LENGTH,
         description="The session's system prompt. If null, the session uses that of the agent.",
     )
     mode: Mode = Field("agent", description=MODE)
@@ -187,10 +187,10 @@ class SessionChanges(Body):
         description="The name of a model of the provider, as `listModels` returns it. Required together with "
         "`provider`.",
     )
-    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="The new system prompt.")
+    system_prompt: str | None = Field(None, max_length=MAX_SYSTEM_PROMPT_LENGTH, description="The new system prompt.")
     seen_system_prompt: str | None = Field(
         None,
-        max_length=LONGEST_PROMPT,
+        max_length=MAX_SYSTEM_PROMPT_LENGTH,
         description="The system prompt that you have read. If it has changed since, the request is refused as `stale`.",
     )
     mode: Mode | None = Field(None, description=MODE)

@@ -37,7 +37,7 @@ class StepQuery(Schema):
         "page.",
     )
     limit: int = Field(
-        step_queries.MOST_STEPS, ge=1, le=step_queries.MOST_STEPS, description="The maximum number of steps on a page."
+        step_queries.MAX_STEPS, ge=1, le=step_queries.MAX_STEPS, description="The maximum number of steps on a page."
     )
 
 
@@ -48,9 +48,9 @@ class TurnQuery(Schema):
         "`next` of the previous page.",
     )
     limit: int = Field(
-        step_queries.MOST_STEPS,
+        step_queries.MAX_STEPS,
         ge=1,
-        le=step_queries.MOST_STEPS,
+        le=step_queries.MAX_STEPS,
         description="The number of messages to read. A page also contains the rest of its last turn.",
     )
 

@@ -21,7 +21,7 @@ from chat.queries.turn_outcomes import Outcome, TurnOutcome, messages_of_turn, o
 from chat.runner import runtime
 
 logger = logging.getLogger(__name__)
-LONGEST_WAIT = 600
+MAX_WAIT = 600
 # Seconds between the spaces that are sent before the JSON, so that proxies do not close the connection.
 KEEP_ALIVE = 15.0
 # The maximum size of the turn's messages in a response, in characters.

@@ -28,7 +28,7 @@ router = Router(tags=["Webhooks"])
 PATH = "/workspaces/{workspace_id}/webhooks"
 ONE = "/webhooks/{webhook_id}"
 # The maximum number of deliveries in a list.
-MOST_LISTED = 100
+MAX_LISTED = 100
 Event = Literal["turn.finished", "turn.failed", "agent.waiting", "session.created", "message.sent"]
 Problem = Literal["", "status", "redirect", "timeout", "refused", "connection", "secret", "off"]
 PROBLEM = (
@@ -199,7 +199,7 @@ def test_webhook(request: ApiRequest, webhook_id: int) -> HttpResponse:
 def list_deliveries(request: ApiRequest, webhook_id: int) -> HttpResponse:
     """List the newest deliveries of a webhook. Deliveries are stored for 30 days."""
     row = managing.managed_webhook(request.user, webhook_id)
-    return json_response(request, {"deliveries": [_delivery(each) for each in deliveries_of(row, MOST_LISTED)]})
+    return json_response(request, {"deliveries": [_delivery(each) for each in deliveries_of(row, MAX_LISTED)]})
 
 
 @router.post(

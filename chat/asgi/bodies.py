@@ -54,7 +54,7 @@ UPLOADS: dict[str, Callable[[], Limit]] = {
     "import-file": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "api:create_import": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "api:import_sessions": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
-    "settings": lambda: _file_limit(preferences.LARGEST_PICTURE, preferences.picture_too_large),
+    "settings": lambda: _file_limit(preferences.MAX_PICTURE_SIZE, preferences.picture_too_large),
 }
 
 

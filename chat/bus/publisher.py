@@ -34,13 +34,13 @@ Message = dict[str, Any]
 # The group of all hubs, for messages about users and session lists.
 HUBS = "hubs"
 # The most characters in one message of the layer. With at most four bytes each and the keys, it is below 64 KB.
-LARGEST_MESSAGE = 14_000
+MAX_MESSAGE_SIZE = 14_000
 # The most viewers that one hub reports for a session.
-MOST_VIEWERS = 100
-LONGEST_NAME = 80
+MAX_VIEWERS = 100
+MAX_NAME_LENGTH = 80
 # The seconds for which changes of session lists are collected, and the most ids in one message.
 LIST_CHANGES_INTERVAL = 0.1
-MOST_LIST_CHANGES = 400
+MAX_LIST_CHANGES = 400
 # The events that change session lists, besides SessionChanged and AccessChanged.
 LISTED_EVENTS = ("turn_start", "turn_done", "user_message")
 WAITING = StatusChanged("waiting")
@@ -49,10 +49,10 @@ SEND_TIMEOUT = 5.0
 # The most messages that are sent to Redis in one round trip.
 AT_ONCE = 200
 # The seconds between two attempts while the layer is down. Messages that are published in the meantime wait.
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0
 # The most messages that wait for a layer that is down or slow. If there are more, the oldest are dropped, because
 # viewers can read the rows.
-MOST_WAITING = 20_000
+MAX_WAITING = 20_000
 
 
 def layer() -> Any:
@@ -73,7 +73,7 @@ class Publisher:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
-        self._queue: deque[tuple[str, Message]] = deque(maxlen=MOST_WAITING)
+        self._queue: deque[tuple[str, Message]] = deque(maxlen=MAX_WAITING)
         self._listed_sessions: set[str] = set()
         # Pairs of a user and the session in which the user has read messages, or "" for other changes.
         self._listed_users: set[tuple[int, str]] = set()
@@ -163,7 +163,7 @@ class Publisher:
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
             if not self._pause:  # an outage is logged once, not twenty times a second
                 logger.warning("The channel layer is not available, so live updates are delayed: %s", described(error))
-            self._pause = min(LONGEST_PAUSE, self._pause * 2 or FIRST_PAUSE)
+            self._pause = min(MAX_PAUSE, self._pause * 2 or FIRST_PAUSE)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), self._pause)
             return
@@ -236,7 +236,7 @@ def notify_viewers(
     With `asks`, the other hubs answer with their viewers. `editing` are open editors, as pairs of a message id or
     "system_prompt" and the user's id (LIVE-08).
     """
-    listed = [[user_id, name[:LONGEST_NAME]] for user_id, name in list(viewers.items())[:MOST_VIEWERS]]
+    listed = [[user_id, name[:MAX_NAME_LENGTH]] for user_id, name in list(viewers.items())[:MAX_VIEWERS]]
     message = {"type": "session.people", "session": session_id, "hub": hub, "people": listed, "asks": asks}
     if editing:
         message["editing"] = [list(each) for each in editing]
@@ -261,8 +261,8 @@ def layer_messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Mes
 
 def _list_changes(sessions: Iterable[str], users: Iterable[tuple[int, str]]) -> Iterator[Message]:
     sessions, users = list(sessions), list(users)
-    for start in range(0, max(len(sessions), len(users)), MOST_LIST_CHANGES):
-        part = slice(start, start + MOST_LIST_CHANGES)
+    for start in range(0, max(len(sessions), len(users)), MAX_LIST_CHANGES):
+        part = slice(start, start + MAX_LIST_CHANGES)
         people = [user for user, read_in in users[part] if not read_in]
         readers = [[user, read_in] for user, read_in in users[part] if read_in]
         # Hubs of earlier releases ignore "readers"; their lists are up to date when they are loaded the next time.
@@ -272,12 +272,12 @@ def _list_changes(sessions: Iterable[str], users: Iterable[tuple[int, str]]) -> 
 def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:
     """Split events, in order, into messages that the layer accepts."""
     portion: list[ChatEvent] = []
-    room = LARGEST_MESSAGE
+    room = MAX_MESSAGE_SIZE
     for event in _pieces(events):
         size = weight(event)
         if portion and size > room:
             yield portion
-            portion, room = [], LARGEST_MESSAGE
+            portion, room = [], MAX_MESSAGE_SIZE
         portion.append(event)
         room -= size
     if portion:
@@ -285,11 +285,11 @@ def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:
 
 
 def _pieces(events: Sequence[ChatEvent]) -> Iterator[ChatEvent]:
-    """Yield the events, with long texts split into pieces of at most LARGEST_MESSAGE characters."""
+    """Yield the events, with long texts split into pieces of at most MAX_MESSAGE_SIZE characters."""
     for event in events:
-        if not isinstance(event, TextAppended) or len(event.text) <= LARGEST_MESSAGE:
+        if not isinstance(event, TextAppended) or len(event.text) <= MAX_MESSAGE_SIZE:
             yield event
             continue
-        for start in range(0, len(event.text), LARGEST_MESSAGE):
-            text = event.text[start : start + LARGEST_MESSAGE]
+        for start in range(0, len(event.text), MAX_MESSAGE_SIZE):
+            text = event.text[start : start + MAX_MESSAGE_SIZE]
             yield replace(event, offset=event.offset + start, text=text)

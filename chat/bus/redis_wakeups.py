@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 # The seconds for which a list is kept after its last wakeup, and the most wakeups in it. Workers poll the rows sooner.
 KEPT_SECONDS = 30
-MOST_KEPT = 1000
+MAX_KEPT = 1000
 # The seconds for which Redis delays an empty answer, the seconds after which a request to it fails, and the seconds
 # between two attempts.
 BLOCK_SECONDS = 2
 SOCKET_TIMEOUT = 5.0
 RETRY_AFTER = 0.5
 # The most wakeups that wait for a Redis that is down or slow. More wakeups are dropped, because workers poll.
-MOST_WAITING = 5000
+MAX_WAITING = 5000
 
 
 class RedisSender:
@@ -61,7 +61,7 @@ class RedisSender:
         await self._client.aclose()
 
     def _enqueue(self, wakeup: Wakeup) -> None:
-        if len(self._waiting) < MOST_WAITING:
+        if len(self._waiting) < MAX_WAITING:
             self._waiting.append(wakeup)
         if self._task is None:
             self._task = self._loop.create_task(self._drain())
@@ -79,7 +79,7 @@ class RedisSender:
             async with self._client.pipeline(transaction=False) as pipeline:
                 for key, values in _by_list(batch).items():
                     pipeline.rpush(key, *values)
-                    pipeline.ltrim(key, -MOST_KEPT, -1)
+                    pipeline.ltrim(key, -MAX_KEPT, -1)
                     pipeline.expire(key, KEPT_SECONDS)
                 await pipeline.execute()
             self._down = False

@@ -18,9 +18,9 @@ from chat.files.pdf import PROBLEMS
 from chat.files.plain import charset_of
 
 # Characters of a document that are kept. The rest is dropped.
-MOST_CHARS = 1_000_000
+MAX_CHARS = 1_000_000
 # Seconds for all pages of a PDF file together, and the number of pages that one process reads.
-MOST_SECONDS = 40.0
+MAX_SECONDS = 40.0
 PAGES_AT_ONCE = 100
 _HTML_NAME = re.compile(r"\.x?html?$", re.IGNORECASE)
 _HTML_START = re.compile(rb"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
@@ -70,17 +70,17 @@ def _read(name: str, data: bytes) -> Document:
     if sniffing.browser_type(data[:16]) or not (charset := charset_of(data)):
         raise Unusable("unsupported")
     if _HTML_NAME.search(name) or _HTML_START.match(data):
-        pieces = _html_processes.run("read", "text/html", charset, data, "", 0, MOST_CHARS)
+        pieces = _html_processes.run("read", "text/html", charset, data, "", 0, MAX_CHARS)
         _title, length, text = (piece.decode(errors="replace") for piece in pieces)
-        return Document("html", "text/html", [(None, _storable(text))], is_cut=int(length) > MOST_CHARS)
+        return Document("html", "text/html", [(None, _storable(text))], is_cut=int(length) > MAX_CHARS)
     text = data.decode(charset, errors="replace").removeprefix("\ufeff")
-    return Document("text", "text/plain", [(None, _storable(text[:MOST_CHARS]))], is_cut=len(text) > MOST_CHARS)
+    return Document("text", "text/plain", [(None, _storable(text[:MAX_CHARS]))], is_cut=len(text) > MAX_CHARS)
 
 
 def _pdf(data: bytes) -> Document:
     parts = list[tuple[int | None, str]]()
-    first, count, room = 1, 1, MOST_CHARS
-    until = time.monotonic() + MOST_SECONDS
+    first, count, room = 1, 1, MAX_CHARS
+    until = time.monotonic() + MAX_SECONDS
     while first <= count and room > 0 and time.monotonic() < until:
         try:
             pieces = _pdf_processes.run("read_part", data, first, 0, PAGES_AT_ONCE, room)

@@ -14,9 +14,9 @@ from chat.files.stripping import scans, strip_metadata
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 JPEG = b"\xff\xd8"
 # A decoded image takes four bytes per pixel.
-MOST_PIXELS = 50_000_000
+MAX_PIXELS = 50_000_000
 # A progressive JPEG passes over its pixels about ten times. One with thousands of passes would occupy a core for hours.
-MOST_SCANNED = 20 * MOST_PIXELS
+MAX_SCANNED = 20 * MAX_PIXELS
 THUMB = 640
 ORIENTATION = 0x0112
 UPRIGHT = 1
@@ -56,7 +56,7 @@ def require_readable(image: Image.Image, data: bytes) -> None:
     """Raise Unusable if decoding an opened image would take too much memory or CPU time."""
     pixels = image.width * image.height
     times = scans(data) if data.startswith(JPEG) else 1
-    if pixels > MOST_PIXELS or pixels * times > MOST_SCANNED:
+    if pixels > MAX_PIXELS or pixels * times > MAX_SCANNED:
         raise Unusable("too_many_pixels")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LONGEST = 255
-LONGEST_ENDING = 20
+MAX_LENGTH = 255
+MAX_ENDING_LENGTH = 20
 # Joiners have no width, but emoji and some scripts need them.
 JOINERS = "\u200c\u200d"
 # Control, format (such as bidi overrides), surrogate and line-breaking characters, which mislead or cannot be stored.
@@ -29,9 +29,9 @@ def of_upload(name: str | None) -> str:
 
 
 def _shortened(name: str) -> str:
-    if len(name) <= LONGEST:
+    if len(name) <= MAX_LENGTH:
         return name
     stem, dot, ending = name.rpartition(".")
-    if not dot or len(ending) > LONGEST_ENDING:
-        return name[:LONGEST]
-    return stem[: LONGEST - len(ending) - 1] + dot + ending
+    if not dot or len(ending) > MAX_ENDING_LENGTH:
+        return name[:MAX_LENGTH]
+    return stem[: MAX_LENGTH - len(ending) - 1] + dot + ending

@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Iterator
 
 # Characters of a passage. This is enough for an answer, and several passages still fit into a result.
-LONGEST = 1_500
+MAX_LENGTH = 1_500
 # A heading starts a new passage if the passage before it has at least this many characters.
 LEAST_BEFORE_HEADING = 400
 # In characters. A longer word is data rather than language.
-LONGEST_WORD = 60
+MAX_WORD_LENGTH = 60
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _HEADING = re.compile(r"#{1,6} ")
 # The places where a paragraph that is too long may end. The best place comes first.
@@ -25,15 +25,15 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the passages of a text, of at most LONGEST characters each. Keep paragraphs whole if possible."""
+    """Yield the passages of a text, of at most MAX_LENGTH characters each. Keep paragraphs whole if possible."""
     passage = ""
     for paragraph in _BLANK_LINES.split(text.strip()):
         is_new_part = bool(_HEADING.match(paragraph)) and len(passage) >= LEAST_BEFORE_HEADING
-        if passage and (is_new_part or len(passage) + 2 + len(paragraph) > LONGEST):
+        if passage and (is_new_part or len(passage) + 2 + len(paragraph) > MAX_LENGTH):
             yield passage.rstrip()
             passage = ""
         passage = f"{passage}\n\n{paragraph}" if passage else paragraph
-        while len(passage) > LONGEST:
+        while len(passage) > MAX_LENGTH:
             end = _end_in(passage)
             yield passage[:end].rstrip()
             passage = passage[end:].lstrip()
@@ -48,7 +48,7 @@ def words_of(text: str) -> list[str]:
     for word in _WORD.findall(unicodedata.normalize("NFC", plain)):
         if is_paired(word):
             found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-        elif len(word) <= LONGEST_WORD:
+        elif len(word) <= MAX_WORD_LENGTH:
             found.append(word)
     return found
 
@@ -75,7 +75,7 @@ def is_paired(word: str) -> bool:
 def _end_in(passage: str) -> int:
     """Return the index at which a passage that is too long is cut: the last good place in its second half, if any."""
     for pattern in _ENDS:
-        places = [found.end() for found in pattern.finditer(passage, LONGEST // 2, LONGEST)]
+        places = [found.end() for found in pattern.finditer(passage, MAX_LENGTH // 2, MAX_LENGTH)]
         if places:
             return places[-1]
-    return LONGEST
+    return MAX_LENGTH

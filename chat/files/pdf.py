@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from chat.files.contents import Contents, Problem, Unusable
-from chat.files.plain import MOST_CHARS, bounded
+from chat.files.plain import MAX_CHARS, bounded
 
 PROBLEMS: dict[str, Problem] = {"broken": "broken_pdf", "locked": "locked_pdf"}
 # Separate from the processes for images, so that slow PDF files delay only PDF files.
@@ -32,7 +32,7 @@ def _pieces(data: bytes) -> list[str]:
     """Return the child's output up to now: a problem or the number of pages, then the text."""
     pieces: list[str] = []
     try:
-        for piece in _processes.stream("read", data, MOST_CHARS):
+        for piece in _processes.stream("read", data, MAX_CHARS):
             pieces.append(piece.decode(errors="replace"))
     except WorkFailed as failed:
         if failed.reason == "busy":

@@ -10,9 +10,9 @@ from mimetypes import guess_type
 from chat.files.contents import Contents, Unusable
 
 # The most characters of a file's text for a model. This is about 100,000 tokens.
-MOST_CHARS = 300_000
+MAX_CHARS = 300_000
 # In bytes. Only the beginning of a file is checked, because the rest would take longer and rarely change the result.
-MOST_BYTES = 4 * MOST_CHARS
+MAX_BYTES = 4 * MAX_CHARS
 CUT = "\n\n[The rest is left out.]"
 # Control characters that do not occur in text files. Tabs, line ends, page breaks, escapes (logs) and EOF marks do.
 BINARY = re.compile(r"[\x00-\x07\x0e-\x19\x1c-\x1f]")
@@ -22,7 +22,7 @@ UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
 def read(data: bytes) -> Contents:
     """Read a text file. Raise Unusable if it is not text."""
-    head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
+    head, rest = data[:MAX_BYTES], data[MAX_BYTES:]
     text = next((text for _name, text in _decodings(head, whole=not rest) if not BINARY.search(text)), None)
     if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
         raise Unusable("unsupported")
@@ -36,7 +36,7 @@ def is_named_as_text(name: str) -> bool:
 
 def charset_of(data: bytes) -> str:
     """Return the name of a text file's encoding, or "" if the file is not text."""
-    head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
+    head, rest = data[:MAX_BYTES], data[MAX_BYTES:]
     found = _decodings(head, whole=not rest)
     return next((name.removesuffix("-sig") for name, text in found if not BINARY.search(text)), "")
 
@@ -44,7 +44,7 @@ def charset_of(data: bytes) -> str:
 def bounded(text: str, *, more: bool = False) -> str:
     """Truncate a text for models, with a note if there is more of it. Drop characters that cannot be stored."""
     text = text.replace("\0", "").encode(errors="replace").decode()
-    return text[:MOST_CHARS] + CUT if more or len(text) > MOST_CHARS else text
+    return text[:MAX_CHARS] + CUT if more or len(text) > MAX_CHARS else text
 
 
 def _decodings(data: bytes, *, whole: bool) -> Iterator[tuple[str, str]]:

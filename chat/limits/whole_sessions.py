@@ -20,10 +20,10 @@ from chat.limits.rates import RateLimited
 from chat.models import User
 
 # The most requests of a user that wait or are being answered.
-MOST = 20
+MAX_AT_ONCE = 20
 RETRY_SECONDS = 5.0
 # In bytes. A user with this much in unread answers gets no further one. A single answer may be larger.
-MOST_UNREAD = 64_000_000
+MAX_UNREAD = 64_000_000
 
 
 class _Unread:
@@ -67,9 +67,9 @@ def reading_whole(user: User) -> Iterator[Callable[[HttpResponse], HttpResponse]
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(_locks.hold(user.pk, most=MOST))
+            stack.enter_context(_locks.hold(user.pk, most=MAX_AT_ONCE))
         except TooManyWaiting:
             raise RateLimited(RETRY_SECONDS) from None
-        if _unread.of(user.pk) >= MOST_UNREAD:
+        if _unread.of(user.pk) >= MAX_UNREAD:
             raise RateLimited(RETRY_SECONDS)
         yield lambda response: _unread.keep(user.pk, response)

@@ -20,11 +20,11 @@ EDITING = 90.0
 # Seconds. Editors that open and close within this time are sent together.
 TOGETHER = 0.2
 # The most editors that count: of one socket, in the report of one process, and in a frame for viewers.
-MOST_OF_SOCKET = 10
-MOST_REPORTED = 50
-MOST_SHOWN = 40
+MAX_OF_SOCKET = 10
+MAX_REPORTED = 50
+MAX_SHOWN = 40
 # The most editors of one message in a frame. Pages name one or two other users, and say that several are editing.
-MOST_OF_MESSAGE = 4
+MAX_OF_MESSAGE = 4
 
 # The id of a message or "system_prompt", and the user who is editing it.
 Edited = tuple[str, int]
@@ -74,7 +74,7 @@ class EditorTracker:
         ends.pop(target, None)
         if is_open:
             ends[target] = _now() + EDITING
-        if len(ends) > MOST_OF_SOCKET:
+        if len(ends) > MAX_OF_SOCKET:
             del ends[next(iter(ends))]
         self._report_soon()
 
@@ -113,7 +113,7 @@ class EditorTracker:
             if not ends:
                 del self._ends[subscriber]
         edited = {(target, subscriber.user_id) for subscriber, ends in self._ends.items() for target in ends}
-        before, self.mine = self.mine, tuple(sorted(edited)[:MOST_REPORTED])
+        before, self.mine = self.mine, tuple(sorted(edited)[:MAX_REPORTED])
         return self.mine != before
 
     def show(self) -> None:
@@ -151,10 +151,10 @@ class EditorTracker:
         named = ((target, user_id, self._name_of(user_id)) for target, user_id in edited)
         shown, count = list[OpenEditor](), Counter[str]()
         for target, user_id, name in named:
-            if name is not None and count[target] < MOST_OF_MESSAGE:
+            if name is not None and count[target] < MAX_OF_MESSAGE:
                 count[target] += 1
                 shown.append(OpenEditor(target, user_id, name))
-        return tuple(shown[:MOST_SHOWN])
+        return tuple(shown[:MAX_SHOWN])
 
 
 def _without(target: str, edited: tuple[Edited, ...]) -> tuple[Edited, ...]:

@@ -55,8 +55,8 @@ from chat.snapshots import MessageSnapshot, json_chars
 
 # The most messages in one frame of an answer to `sync`, and the most characters of their texts, arguments and results
 # if there are several messages. Clients whose library accepts frames of 1 MiB can then read all but long messages.
-MOST_MESSAGES = 200
-MOST_CHARS = 200_000
+MAX_MESSAGES = 200
+MAX_CHARS = 200_000
 
 
 def dump(frame: Mapping[str, object] | Sequence[object] | None) -> str:
@@ -148,13 +148,13 @@ def _rest(message: MessageSnapshot, have: int) -> Json:
 
 def _parts(messages: Iterable[Json]) -> Iterator[list[Json]]:
     part: list[Json] = []
-    room = MOST_CHARS
+    room = MAX_CHARS
     for message in messages:
         tool = message["tool"]
         size = len(message["text"]) + (len(tool["result"]) + json_chars(tool["arguments"]) if tool else 0)
-        if part and (size > room or len(part) == MOST_MESSAGES):
+        if part and (size > room or len(part) == MAX_MESSAGES):
             yield part
-            part, room = [], MOST_CHARS
+            part, room = [], MAX_CHARS
         part.append(message)
         room -= size
     if part:

@@ -114,9 +114,9 @@ class EventStream(SocketQueue):
         return True
 
     def _take(self) -> str:
-        """Return the next frames as events, up to about LARGEST_PIECE characters; return "" if none waits."""
+        """Return the next frames as events, up to about MAX_PIECE_SIZE characters; return "" if none waits."""
         piece = ""
-        while self._frames and len(piece) < step_stream.LARGEST_PIECE:
+        while self._frames and len(piece) < step_stream.MAX_PIECE_SIZE:
             waiting = self._next()
             self._note_sent(waiting)
             if not waiting.is_answer and waiting.revision is not None and waiting.revision <= self._since:

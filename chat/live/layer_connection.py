@@ -22,7 +22,7 @@ RECONNECT_INTERVAL = 1.0
 # Seconds between two messages of a process to itself, and the number of these that may be missing. Then it connects
 # again.
 ECHO_INTERVAL = 3.0
-MOST_UNHEARD = 3
+MAX_UNHEARD = 3
 # The number of live messages that are handled before the sockets get their turn.
 AT_ONCE = 20
 
@@ -109,7 +109,7 @@ class LayerConnection:
             await asyncio.sleep(ECHO_INTERVAL)
             if not self._channel:
                 continue
-            if self._unheard >= MOST_UNHEARD:
+            if self._unheard >= MAX_UNHEARD:
                 logger.warning("The channel layer does not respond, so live updates are delayed; reconnecting")
                 self._unheard = 0
                 await self._reconnect()

@@ -30,15 +30,15 @@ REPEAT = 10.0
 SILENT = 25.0
 TYPING = 6.0
 # The most avatars in the header, and the most users in the list. Further users are only counted.
-MOST_FACES = 4
-MOST_ON_PHONES = 2
-MOST_LISTED = 20
+MAX_FACES = 4
+MAX_ON_PHONES = 2
+MAX_LISTED = 20
 # Pages name one or two users who are typing; for more they say that several are.
-MOST_TYPING = 4
+MAX_TYPING = 4
 # With more users than are listed, a session waits this many seconds per user between two frames about who is online.
 # Otherwise the data that its viewers receive would grow with the square of their number.
 SECONDS_PER_USER = 0.01
-LONGEST_PACE = 5.0
+MAX_PACE = 5.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -205,9 +205,9 @@ class PresenceTracker:
         for remote in self._others.values():
             names.update(remote.people)
         names.update(self._mine)
-        first = heapq.nsmallest(MOST_LISTED, (Present(user_id, name) for user_id, name in names.items()))
+        first = heapq.nsmallest(MAX_LISTED, (Present(user_id, name) for user_id, name in names.items()))
         typing = (Present(user_id, names[user_id]) for user_id in self._typing if user_id in names)
-        return Presence(tuple(sorted(first, key=_by_name)), tuple(islice(typing, MOST_TYPING)), len(names))
+        return Presence(tuple(sorted(first, key=_by_name)), tuple(islice(typing, MAX_TYPING)), len(names))
 
     def _name_of(self, user_id: int) -> str | None:
         if user_id in self._mine:
@@ -221,7 +221,7 @@ class PresenceTracker:
 
 def _pace(count: int) -> float:
     """Return the seconds between two frames about the users of a session, for their number."""
-    return min(LONGEST_PACE, count * SECONDS_PER_USER) if count > MOST_LISTED else 0.0
+    return min(MAX_PACE, count * SECONDS_PER_USER) if count > MAX_LISTED else 0.0
 
 
 def _now() -> float:
@@ -246,9 +246,9 @@ def presence_frame(presence: Presence) -> Json:
     """Return the frame for pages. Each page leaves out its own user's typing."""
     values = {
         "people": presence.listed,
-        "faces": presence.listed[:MOST_FACES],
-        "more": max(0, presence.count - MOST_FACES),
-        "more_on_phones": max(0, presence.count - MOST_ON_PHONES),
+        "faces": presence.listed[:MAX_FACES],
+        "more": max(0, presence.count - MAX_FACES),
+        "more_on_phones": max(0, presence.count - MAX_ON_PHONES),
         "unlisted": presence.count - len(presence.listed),
         "words": presence_text(presence),
     }

@@ -15,8 +15,8 @@ from chat.models import SessionRole
 
 logger = logging.getLogger(__name__)
 
-MOST_FRAMES = 1000
-MOST_CHARS = 8_000_000
+MAX_FRAMES = 1000
+MAX_CHARS = 8_000_000
 SEND_TIMEOUT = 10.0
 # A large frame has more time, because a slow connection must take at least this many characters per second.
 SLOWEST_CHARS_PER_SECOND = 8 * 1024
@@ -267,7 +267,7 @@ class SocketQueue(Subscriber):
 
 
 def _too_much(frames: int, chars: int) -> bool:
-    return frames > MOST_FRAMES or chars > MOST_CHARS
+    return frames > MAX_FRAMES or chars > MAX_CHARS
 
 
 def _quiet(task: asyncio.Task[None]) -> None:

@@ -28,7 +28,7 @@ OPENING = f"retry: {RETRY}\n\n"
 BEAT = ": still here\n\n"
 BYE = ": that is all\n\n"
 # In characters. Steps are joined up to this size.
-LARGEST_PIECE = 64_000
+MAX_PIECE_SIZE = 64_000
 # The most steps, and the most characters of them, that are written before other coroutines get their turn.
 AT_ONCE = 50
 CHARS_AT_ONCE = 500_000
@@ -193,7 +193,7 @@ def _pieces(data: Iterable[str], revision: int) -> Iterator[str]:
     events[-1] = f"id: {revision}\n{events[-1]}"
     piece = ""
     for event in events:
-        if piece and len(piece) + len(event) > LARGEST_PIECE:
+        if piece and len(piece) + len(event) > MAX_PIECE_SIZE:
             yield piece
             piece = ""
         piece += event

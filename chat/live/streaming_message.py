@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 # of a frame.
 DRAWING_SHARE = 1 / 20
 # In characters and seconds. If the text is longer when the first page opens, a thread draws it, within this CPU time.
-LONGEST_BEGINNING = 4_000
+MAX_BEGINNING_LENGTH = 4_000
 BEGINNING_SECONDS = 0.5
 # Seconds between two reads of the row while text is missing.
 FILL_INTERVAL = 0.1
@@ -202,7 +202,7 @@ class StreamingMessage:
     @property
     def has_long_beginning(self) -> bool:
         """Whether `draw_beginning` must be called before a snapshot, because too much text is not drawn yet."""
-        return self._live is None and self.length > LONGEST_BEGINNING
+        return self._live is None and self.length > MAX_BEGINNING_LENGTH
 
     async def draw_beginning(self) -> None:
         """Draw the text so far in a thread, if it is too long for the event loop."""

@@ -19,8 +19,8 @@ from chat.rendering.messages.frames import message_frame, session_frame
 from chat.snapshots import MessageSnapshot
 
 # A page that has missed more messages or characters than this is reloaded.
-MOST_CHANGES = 300
-MOST_CHANGED_CHARS = 300_000
+MAX_CHANGES = 300
+MAX_CHANGED_CHARS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _events(changes: Changes, since: int, have: dict[str, Json]) -> Answer:
 
 
 def _page(changes: Changes, since: int) -> Answer:
-    if len(changes.messages) > MOST_CHANGES or _length(changes.messages) > MOST_CHANGED_CHARS:
+    if len(changes.messages) > MAX_CHANGES or _length(changes.messages) > MAX_CHANGED_CHARS:
         return _reload_page(changes)
     frames: list[Json] = [{"op": "syncing"}]
     frames += [{"op": "remove", "revision": None, "id": message_id} for message_id in changes.removed]

@@ -13,7 +13,7 @@ from chat import schema
 from chat.checks import DATA
 from chat.db import without_statement_timeout
 from chat.management.reaching import explained, require_database
-from config.environment import MOST_DAYS
+from config.environment import MAX_DAYS
 
 
 def require_data(*, current: bool = True) -> None:
@@ -50,9 +50,9 @@ def require_data(*, current: bool = True) -> None:
 
 def number_of_days(text: str) -> int:
     """Parse an option that is a number of days. Raise ArgumentTypeError."""
-    if text.isdecimal() and int(text[:20]) <= MOST_DAYS:
+    if text.isdecimal() and int(text[:20]) <= MAX_DAYS:
         return int(text)
-    raise ArgumentTypeError(f"{text[:20]!r} is not a number of days from 0 to {MOST_DAYS}")
+    raise ArgumentTypeError(f"{text[:20]!r} is not a number of days from 0 to {MAX_DAYS}")
 
 
 class DataCommand(BaseCommand):

@@ -11,7 +11,7 @@ from chat.db import LOCK_TIMEOUT, sqlstate
 
 # Seconds between two attempts: the first pause, and the longest. In the pauses, other statements use the table.
 FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 30.0
+MAX_PAUSE = 30.0
 WAITING = "Waiting for another transaction, such as a backup, that uses a table which has to change."
 
 
@@ -32,4 +32,4 @@ def repeat_while_locked(migrate: Callable[[], object], report: Callable[[str], o
         if pause == FIRST_PAUSE:
             report(WAITING)
         sleep(pause)
-        pause = min(LONGEST_PAUSE, pause * 2)
+        pause = min(MAX_PAUSE, pause * 2)

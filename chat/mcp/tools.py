@@ -28,14 +28,14 @@ from chat.queries import search as searching
 from chat.queries.messages import session_snapshot
 from chat.queries.offers import agents_for
 from chat.queries.session_list import ListFilter, listed_before
-from chat.queries.steps import MOST_STEPS, page_of_steps
+from chat.queries.steps import MAX_STEPS, page_of_steps
 from chat.services.idempotency import create_once
 from chat.services.messages.senders import sender_in
 from chat.services.sessions.lifecycle import begin_session
 
 # Seconds. MCP clients abandon a request after 60 seconds unless they have another limit.
 DEFAULT_WAIT = 45
-LONGEST_WAIT = 600
+MAX_WAIT = 600
 _MARK = re.compile(r"</?mark>")
 
 
@@ -100,7 +100,7 @@ OnceKey = Field(
 Wait = Field(
     DEFAULT_WAIT,
     ge=0,
-    le=LONGEST_WAIT,
+    le=MAX_WAIT,
     description="The maximum number of seconds to wait for the answer. If it takes longer, call read_answer.",
 )
 
@@ -136,8 +136,8 @@ def list_sessions(caller: Caller, given: ListSessions) -> Json:
 class ReadSession(Arguments):
     session: str = SessionId
     after: Number = Field(0, description="The `next` of the previous call. 0 begins with the first message.")
-    last: int | None = Field(None, ge=1, le=MOST_STEPS, description="Read only about this number of the last messages.")
-    limit: int = Field(50, ge=1, le=MOST_STEPS, description="The maximum number of messages to return.")
+    last: int | None = Field(None, ge=1, le=MAX_STEPS, description="Read only about this number of the last messages.")
+    limit: int = Field(50, ge=1, le=MAX_STEPS, description="The maximum number of messages to return.")
     format: Literal["markdown", "steps"] = Field(
         "markdown",
         description="`markdown` returns text. `steps` returns JSON with one object for each message, tool call and "

@@ -7,7 +7,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET
+from agents.reasoning import MAX_BUDGET, MIN_BUDGET
 
 
 class AgentPreset(models.Model):
@@ -39,7 +39,7 @@ class AgentPreset(models.Model):
         _("thinking budget"),
         null=True,
         blank=True,
-        validators=[MinValueValidator(SMALLEST_BUDGET), MaxValueValidator(LARGEST_BUDGET)],
+        validators=[MinValueValidator(MIN_BUDGET), MaxValueValidator(MAX_BUDGET)],
     )
     allowed_hosts = models.JSONField(default=list, blank=True, db_default=[])
     knowledge = models.JSONField(default=list, blank=True, db_default=[])

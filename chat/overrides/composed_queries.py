@@ -22,7 +22,7 @@ Value = int | str
 # answers a query for other numbers without a query to the database.
 _FIRST_NUMBER = 2_000_000_000
 _TEXT = "\x01value %d"
-_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
 
 
 class Composed(Generic[Row]):
@@ -70,7 +70,7 @@ class _Statement:
         for place, value in self._places:
             given = values[value]
             # Numbers beyond the range of all columns compare like the limit, which a database accepts.
-            bounded = given if isinstance(given, str) else max(_SMALLEST, min(given, _LARGEST))
+            bounded = given if isinstance(given, str) else max(_MIN_INTEGER, min(given, _MAX_INTEGER))
             parameters[place] = type(parameters[place])(bounded)  # psycopg has special types for a column's numbers
         compiler = copy(self._compiler)
         compiler.connection = connections[DEFAULT_DB_ALIAS]  # the connection of this thread

@@ -13,16 +13,16 @@ from chat.projections.context import SourcedMessage, is_in_context, is_summary, 
 from chat.projections.estimate import of_part, of_text
 
 # The most turns at the end that are not summarized, and the share of the context window that they may fill.
-MOST_KEPT = 2
+MAX_KEPT = 2
 KEPT_SHARE = 0.25
 # The window, in tokens, that is assumed for a model whose window is unknown.
 UNKNOWN_WINDOW = 32_000
 # The share of the window that one request for a summary may fill with the conversation.
 PIECE_SHARE = 0.5
 # The most characters of one tool result, of the arguments of a call, and of one text. Longer texts are cut at the end.
-LONGEST_RESULT = 3_000
-LONGEST_ARGUMENTS = 1_000
-LONGEST_TEXT = 24_000
+MAX_RESULT_LENGTH = 3_000
+MAX_ARGUMENTS_LENGTH = 1_000
+MAX_TEXT_LENGTH = 24_000
 # The beginning of a message in a piece, and the text between two messages.
 HEADING = "## "
 BETWEEN = "\n\n"
@@ -50,7 +50,7 @@ def plan(rows: Sequence[ChatMessage], window: int | None) -> Compaction | None:
     """
     own = prompt_row(rows)
     starts = [place for place in range(1, len(rows)) if _begins_turn(rows, place)]
-    ends = starts[-MOST_KEPT:] if _is_unanswered(rows) else [*starts[-MOST_KEPT:], len(rows)]
+    ends = starts[-MAX_KEPT:] if _is_unanswered(rows) else [*starts[-MAX_KEPT:], len(rows)]
     room = (window or UNKNOWN_WINDOW) * KEPT_SHARE
     for place in ends:
         older, kept = rows[:place], rows[place:]
@@ -136,12 +136,12 @@ def _heading(each: SourcedMessage) -> str:
 def _part_text(part: Part, names: Mapping[str, str]) -> str:
     match part:
         case Text(text):
-            return cut(text, LONGEST_TEXT)
+            return cut(text, MAX_TEXT_LENGTH)
         case ToolCall(_, name, arguments):
-            return f"[calls {name} with {cut(json.dumps(arguments, ensure_ascii=False), LONGEST_ARGUMENTS)}]"
+            return f"[calls {name} with {cut(json.dumps(arguments, ensure_ascii=False), MAX_ARGUMENTS_LENGTH)}]"
         case ToolResult(call_id, content, is_error):
             kind = "error" if is_error else "result"
-            return f"[{kind} of {names.get(call_id, 'a tool')}]\n{cut(content, LONGEST_RESULT)}"
+            return f"[{kind} of {names.get(call_id, 'a tool')}]\n{cut(content, MAX_RESULT_LENGTH)}"
         case File(name=name):
             return f"[file {name}]"
         case Thinking():

@@ -18,7 +18,7 @@ AROUND = 4
 AROUND_CALL = 12
 # Anthropic's count for pictures. Vendors shrink pictures to this length, in pixels, before a model reads them.
 PIXELS_PER_TOKEN = 750
-LONGEST_EDGE = 1568
+MAX_EDGE = 1568
 PER_PAGE = 2000
 _SIZE = re.compile(r"(\d+)×(\d+)")
 _PAGES = re.compile(r"\d+")
@@ -59,6 +59,6 @@ def _of_file(file: File) -> float:
         pages = _PAGES.match(file.about)
         return PER_PAGE * (int(pages[0]) if pages else 1)
     size = _SIZE.match(file.about)
-    width, height = (int(size[1]), int(size[2])) if size else (LONGEST_EDGE, LONGEST_EDGE)
-    shrunk = min(1.0, LONGEST_EDGE / max(width, height, 1))
+    width, height = (int(size[1]), int(size[2])) if size else (MAX_EDGE, MAX_EDGE)
+    shrunk = min(1.0, MAX_EDGE / max(width, height, 1))
     return width * height * shrunk**2 / PIXELS_PER_TOKEN

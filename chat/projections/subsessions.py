@@ -15,7 +15,7 @@ STOPPED = "[Stopped by {name} before the task was done.]"
 INTERRUPTED = "[Interrupted before the task was done.]"
 FAILED = "[The agent failed: {reason}]"
 GONE = "[The session in which the agent worked was deleted before the task was done.]"
-MOST_ORIGINS = 3
+MAX_ORIGINS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def answer_of(rows: Sequence[ChatMessage]) -> Answer:
     texts = [row for row in turn if row.type == MessageType.TEXT and row.role == MessageRole.ASSISTANT and row.text]
     text = "\n\n".join(_with_addresses(row) for row in texts if row.response_id == texts[-1].response_id)
     places = (place for row in rows for place in (foreign_origin(row), *(file.name for file in attached_to(row))))
-    origin = ", ".join(list(dict.fromkeys(filter(None, places)))[:MOST_ORIGINS])
+    origin = ", ".join(list(dict.fromkeys(filter(None, places)))[:MAX_ORIGINS])
     problem = _problem(end, turn, text)
     return Answer("\n\n".join(filter(None, (problem, text))), bool(problem), origin)
 

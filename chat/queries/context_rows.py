@@ -25,7 +25,7 @@ from chat.queries.senders import KnownSenders, around_request, sender_cache
 from chat.row_statements import read_rows
 
 # The most characters that all cached rows may have. Each row counts for CHARS_OF_ROW more, for its other columns.
-MOST_CHARS = 20_000_000
+MAX_CHARS = 20_000_000
 CHARS_OF_ROW = 1000
 # Larger than any revision.
 NO_REVISION = 2**62
@@ -147,7 +147,7 @@ class _Kept:
 
 
 class ContextCache:
-    """The rows of recently used sessions, up to MOST_CHARS. It serves only sessions without files and summaries.
+    """The rows of recently used sessions, up to MAX_CHARS. It serves only sessions without files and summaries.
 
     Without it, a turn with many tool rounds, or a turn in a long session, would read all rows before each request. The
     rows in the database stay the only truth (MSG-01). Cached rows are used only if the newest change among them is
@@ -188,7 +188,7 @@ class ContextCache:
             if kept.newest[0]:
                 self._kept[session_id] = kept
                 self._chars += kept.chars
-            while self._chars > MOST_CHARS:
+            while self._chars > MAX_CHARS:
                 self._drop(next(iter(self._kept)))
 
     def _drop(self, session_id: str) -> None:

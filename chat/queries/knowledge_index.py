@@ -19,9 +19,9 @@ from chat.files.passages import is_paired, words_of
 # That of the index (migrations/0032_knowledge.py).
 TOKENIZER = "porter unicode61"
 # The most words of a query that are searched.
-MOST_WORDS = 40
+MAX_WORDS = 40
 # A word of at least this many letters also finds longer words that begin with it, such as compounds.
-SHORTEST_BEGINNING = 5
+MIN_BEGINNING_LENGTH = 5
 _IS_LATIN = re.compile(r"[a-z]+")
 # The English words that PostgreSQL does not index. SQLite would find nearly all passages by them.
 _ENGLISH = """
@@ -49,7 +49,7 @@ class FullText:
 
     def find(self, query: str, file_ids: Collection[str], most: int) -> list[int]:
         is_sqlite = connection.vendor == "sqlite"
-        words = [word for word in dict.fromkeys(words_of(query)) if word not in STOP_WORDS][:MOST_WORDS]
+        words = [word for word in dict.fromkeys(words_of(query)) if word not in STOP_WORDS][:MAX_WORDS]
         words = _once(words) if is_sqlite else words
         if not words or not file_ids:
             return []
@@ -90,7 +90,7 @@ def _may_go_on(word: str) -> bool:
     """Return whether a word also finds longer ones. A single Chinese character finds the pairs that begin with it."""
     if len(word) == 1:
         return is_paired(word)
-    return len(word) >= SHORTEST_BEGINNING and bool(_IS_LATIN.fullmatch(word))
+    return len(word) >= MIN_BEGINNING_LENGTH and bool(_IS_LATIN.fullmatch(word))
 
 
 def _as_fts5(word: str) -> str:

@@ -23,7 +23,7 @@ from chat.snapshots import MessageSnapshot, json_chars
 
 # Messages on a page by default and at most, and the messages before and after one that is shown.
 PAGE_MESSAGES = 50
-MOST_PAGE_MESSAGES = 200
+MAX_PAGE_MESSAGES = 200
 NEIGHBORS = 25
 # Several screens of text, which is usually what limits a page. Earlier messages are loaded when the user scrolls up.
 PAGE_CHARS = 12_000
@@ -71,9 +71,9 @@ def page_before(
 ) -> Page:
     """Read the last messages before a sequence number, or of the session; fewer if they exceed `chars` characters.
 
-    `limit` is at most `MOST_PAGE_MESSAGES`. `turn_id` restricts the page to one turn, which has no queued messages.
+    `limit` is at most `MAX_PAGE_MESSAGES`. `turn_id` restricts the page to one turn, which has no queued messages.
     """
-    limit = max(1, min(limit, MOST_PAGE_MESSAGES))
+    limit = max(1, min(limit, MAX_PAGE_MESSAGES))
     before = NO_END if sequence is None else sequence
     turn = () if turn_id is None else (turn_id,)
     found = _newest(limit + 1).read(session.pk, before, *turn)

@@ -10,7 +10,7 @@ from chat.models import RunState, Session, SessionRun, User, UserSessionState
 from chat.overrides.composed_queries import Composed
 from chat.queries.session_list import Within, listed_rows, sessions_within, values_of
 
-MOST = 50
+MAX_SESSIONS = 50
 
 
 class Needing(NamedTuple):
@@ -34,7 +34,7 @@ def _needing(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
     mentioned = UserSessionState.objects.filter(user=user_id, mentioned_revision__gt=F("read_revision"))
     at_work = SessionRun.objects.filter(state__in=(RunState.WAITING, RunState.RUNNING))
     rows = rows.filter(pk__in=mentioned.values("session").union(at_work.values("session")))
-    rows = rows.filter(Q(mention__gt=0) | Q(waiting=True))[:MOST]
+    rows = rows.filter(Q(mention__gt=0) | Q(waiting=True))[:MAX_SESSIONS]
     return rows.values_list("pk", "title", "mention", "waiting")
 
 

@@ -10,7 +10,7 @@ from agents.approval import APPROVERS, PLAIN, ParsedRule, Rules, parse_rule
 from chat.errors import Invalid
 
 KINDS = ("deny", "ask", "allow")
-MOST_LINES = 100
+MAX_LINES = 100
 
 
 def lines_of(rules: Rules) -> dict[str, list[str]]:
@@ -26,8 +26,8 @@ def rules_from(*, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iter
     """Parse what `lines_of` returns. Raise Invalid."""
     kinds = (("deny", deny), ("ask", ask), ("allow", allow))
     read = {kind: [_parse_line(line) for line in lines] for kind, lines in kinds}
-    if sum(map(len, read.values())) > MOST_LINES:
-        raise Invalid(_("An agent can have up to %(count)d rules.") % {"count": MOST_LINES})
+    if sum(map(len, read.values())) > MAX_LINES:
+        raise Invalid(_("An agent can have up to %(count)d rules.") % {"count": MAX_LINES})
     for each in (*read["deny"], *read["allow"]):
         if each.needs != PLAIN:
             raise Invalid(_("Only rules that ask first can require several approvals, or those of a role."))

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from agents.approval import Rules, stored_guarded_rules, valid_guarded_rules, valid_rules
-from agents.config import LEAST_SHARE, MOST_SHARE
+from agents.config import LEAST_SHARE, MAX_SHARE
 from agents.delegates import EVERY, PREFIX, is_delegate
 from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
@@ -23,15 +23,15 @@ from agents.registry import AgentPreset, Prompt, opening
 from agents.toolbox.address_policy import host_pattern
 from chat.access import agents_in
 from chat.agents_setup import registry
-from chat.commands import MOST_ROUNDS
+from chat.commands import MAX_ROUNDS
 from chat.errors import Invalid
 from chat.models import APPROVED, IMPORTED, SENDING, Session, User
 from chat.models import AgentPreset as PresetRow
 from chat.queries import mcp_servers, reasoning
 from chat.queries.agent_icons import ICONS
 
-MOST_HOSTS = 100
-LONGEST_FILE_NAME = 255
+MAX_HOSTS = 100
+MAX_FILE_NAME_LENGTH = 255
 # The rules for approval of an agent.
 RULES = ("allow", "ask", "deny")
 # The icon of a session's agent.
@@ -189,7 +189,7 @@ def copy_of(chosen: AgentPreset) -> Json:
 def compact_at(session: Session) -> int:
     """Return the percentage of the context window at which the session summarizes earlier messages; 0 means never."""
     share = session.config_values.get("compact_at")
-    return share if type(share) is int and LEAST_SHARE <= share <= MOST_SHARE else 0
+    return share if type(share) is int and LEAST_SHARE <= share <= MAX_SHARE else 0
 
 
 def has_own_knowledge(session: Session) -> bool:
@@ -257,16 +257,16 @@ def checked_hosts(names: Iterable[str]) -> list[str]:
                 "“%(host)s” is not a host. Enter a name such as example.com, or *.example.com for its subdomains."
             )
             raise Invalid(words % {"host": name}) from None
-    if len(hosts) > MOST_HOSTS:
-        raise Invalid(_("You can list up to %(count)s hosts.") % {"count": MOST_HOSTS})
+    if len(hosts) > MAX_HOSTS:
+        raise Invalid(_("You can list up to %(count)s hosts.") % {"count": MAX_HOSTS})
     return hosts
 
 
 def checked_knowledge(names: Iterable[str]) -> list[str]:
     """Return the names and patterns of files that a preset uses, without duplicates. Raise Invalid for too many."""
     entries = list(dict.fromkeys(names))
-    if len(entries) > MOST_HOSTS or any(len(each) > LONGEST_FILE_NAME for each in entries):
-        raise Invalid(_("You can list up to %(count)s files.") % {"count": MOST_HOSTS})
+    if len(entries) > MAX_HOSTS or any(len(each) > MAX_FILE_NAME_LENGTH for each in entries):
+        raise Invalid(_("You can list up to %(count)s files.") % {"count": MAX_HOSTS})
     return entries
 
 
@@ -313,7 +313,7 @@ def of_row(row: PresetRow) -> AgentPreset:
 def _read_copy(name: str, config: Json) -> AgentPreset | None:
     """Return a session's copy of its agent, or None if there is none or an edit has made it invalid."""
     tools, rounds = _texts(config.get("tools")), config.get("max_rounds")
-    if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:
+    if tools is None or type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
         return None
     title = config.get("agent_title")
     hosts = _texts(config.get("allowed_hosts", []))

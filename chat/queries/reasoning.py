@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from agents.reasoning import NO_REASONING, SMALLEST_BUDGET, Reasoning, ReasoningSupport
+from agents.reasoning import MIN_BUDGET, NO_REASONING, Reasoning, ReasoningSupport
 from chat.agents_setup import registry
 from chat.errors import Invalid
 from chat.models import Session
@@ -33,6 +33,6 @@ def check(provider: str, model: str, effort: str | None, budget: int | None) -> 
         raise Invalid(words % {"model": model, "effort": effort})
     if budget and not support.budget:
         raise Invalid(_("“%(model)s” doesn’t support a thinking budget.") % {"model": model})
-    if budget and not SMALLEST_BUDGET <= budget <= support.largest_budget:
+    if budget and not MIN_BUDGET <= budget <= support.largest_budget:
         words = _("The thinking budget must be %(least)s to %(most)s tokens.")
-        raise Invalid(words % {"least": f"{SMALLEST_BUDGET:,}", "most": f"{support.largest_budget:,}"})
+        raise Invalid(words % {"least": f"{MIN_BUDGET:,}", "most": f"{support.largest_budget:,}"})

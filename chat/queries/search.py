@@ -31,9 +31,9 @@ POOL = 3
 # have 2 MB.
 HEAD = 20_000
 # The most sessions that are found by their messages, those with the newest messages first.
-MOST_SESSIONS = 500
-MOST_TERMS = 8
-LONGEST_TERM = 100
+MAX_SESSIONS = 500
+MAX_TERMS = 8
+MAX_TERM_LENGTH = 100
 # The length of trigrams. The index finds no shorter terms.
 TRIGRAM = 3
 FINISHED = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED, MessageStatus.FAILED)
@@ -44,7 +44,7 @@ BEFORE_HIT = 50
 SNIPPET = 220
 # The characters before the first hit, and after it, from which a snippet is made.
 REACH = 600
-LONGEST_CUT_WORD = 25
+MAX_CUT_WORD_LENGTH = 25
 # The signs of Markdown that snippets leave out. Each pattern takes linear time.
 _LINE_START = re.compile(
     r"^[ \t]{0,8}(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t])?|(?:```|~~~)[^\n]*$|\|[ \t]*)", re.MULTILINE
@@ -102,7 +102,7 @@ class Found:
 def terms_of(query: str) -> list[str]:
     """Split a search query into the terms that must all be found."""
     words = query.replace("\0", " ").split()
-    return list(dict.fromkeys(word[:LONGEST_TERM] for word in words))[:MOST_TERMS]
+    return list(dict.fromkeys(word[:MAX_TERM_LENGTH] for word in words))[:MAX_TERMS]
 
 
 def search(user: User, query: str, limit: int = LIMIT) -> Found:
@@ -146,10 +146,10 @@ def _saying(among: QuerySet[Session], terms: list[str]) -> list[str]:
     """Return the ids of sessions that have a message with all terms: up to a limit, those with the newest messages."""
     indexed, short = _by_length(terms)
     if connection.vendor == "sqlite" and indexed:
-        return _ask_index("DISTINCT d.session_id", among.order_by(), indexed, short, MOST_SESSIONS)
+        return _ask_index("DISTINCT d.session_id", among.order_by(), indexed, short, MAX_SESSIONS)
     found = ChatMessage.objects.filter(FOUND, session__in=among.order_by().values("pk")).filter(*_with_all(terms))
     newest = found.order_by().values("session").annotate(last=Max("timestamp")).order_by("-last", "session")
-    return list(newest.values_list("session", flat=True)[:MOST_SESSIONS])
+    return list(newest.values_list("session", flat=True)[:MAX_SESSIONS])
 
 
 def _with_all(terms: list[str]) -> list[Q]:
@@ -311,7 +311,7 @@ def around_hit(text: str, terms: list[str]) -> str:
 
 def _between_words(line: str, place: int, step: int) -> int:
     """Return the next gap between words in one direction, or the same place if there is none nearby."""
-    for moved in range(place, place + step * LONGEST_CUT_WORD, step):
+    for moved in range(place, place + step * MAX_CUT_WORD_LENGTH, step):
         if not 0 < moved < len(line) or line[moved - 1].isspace() or line[moved].isspace():
             return moved
     return place

@@ -13,7 +13,7 @@ from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Mo
 from chat.projections.context import NOTHING_AROUND, Around, Named, author_of, is_summary
 
 # The most sessions whose senders are cached.
-MOST_KNOWN = 1_000
+MAX_KNOWN = 1_000
 
 
 def user_messages(session_id: str) -> QuerySet[ChatMessage]:
@@ -81,7 +81,7 @@ class SenderCache:
         with self._lock:
             self._known[session_id] = KnownSenders(around, place, newest)
             self._known.move_to_end(session_id)
-            if len(self._known) > MOST_KNOWN:
+            if len(self._known) > MAX_KNOWN:
                 self._known.popitem(last=False)
         return around
 

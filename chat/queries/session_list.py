@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     Row = WithAnnotations[Session, Seen]
 
 PAGE = 60
-MOST = 2000
-MOST_DELETED = 50
+MAX_LISTED = 2000
+MAX_DELETED = 50
 
 
 class Within(NamedTuple):
@@ -173,7 +173,7 @@ def listing(
 
     Takes one query. `within` limits the list.
     """
-    shown = max(PAGE, min(shown, MOST))
+    shown = max(PAGE, min(shown, MAX_LISTED))
     found = _first(shown + 1, archived).read(user.pk, *values_of(within))
     rows = _list_entries(found[:shown], user)
     more = shown + 2 * PAGE if len(found) > shown else 0
@@ -229,7 +229,7 @@ def deleted_sessions(user: User) -> list[Session]:
     A session that works for another one is left out if that one is deleted, too, because they are restored together.
     """
     alone = Q(caller_session=None) | ~Q(caller_session__status=Session.Status.DELETED)
-    return list(deleted_sessions_of(user).filter(alone).order_by("-deleted_at")[:MOST_DELETED])
+    return list(deleted_sessions_of(user).filter(alone).order_by("-deleted_at")[:MAX_DELETED])
 
 
 def unread_sessions(user: User) -> QuerySet[Row]:

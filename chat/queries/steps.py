@@ -16,7 +16,7 @@ from chat.queries.attachments import fetch_attachments
 from chat.queries.messages import with_full_text
 from chat.queries.senders import senders_of, user_messages
 
-MOST_STEPS = 200
+MAX_STEPS = 200
 UNFINISHED = (MessageStatus.STREAMING, *AT_WORK)
 
 
@@ -53,9 +53,9 @@ class StepChanges:
     written: list[WrittenCall] = field(default_factory=list)
 
 
-def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> StepPage:
+def page_of_steps(session: Session, after: int = 0, limit: int = MAX_STEPS) -> StepPage:
     """Read at most `limit` steps whose `sequence` is greater than `after`."""
-    limit = max(1, min(limit, MOST_STEPS))
+    limit = max(1, min(limit, MAX_STEPS))
     place = after // 2  # the sequence number of the message at step number `after`; see `sequence_of`
     behind = user_messages(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
     start = _turn_before(session.pk, place + 1)
@@ -67,9 +67,9 @@ def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> 
     return StepPage(session.revision, shown, end - 1 if end else None)
 
 
-def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) -> SegmentPage:
+def page_of_segments(session: Session, after: int = 0, limit: int = MAX_STEPS) -> SegmentPage:
     """Read what the agent did in the turns after a place: `limit` messages, and the rest of the last turn."""
-    limit = max(1, min(limit, MOST_STEPS))
+    limit = max(1, min(limit, MAX_STEPS))
     live = ChatMessage.objects.in_conversation(session.pk).filter(sequence__gt=after)
     start = live.filter(type=MessageType.TURN_START, sequence__gt=after + limit).order_by("sequence").first()
     rows = live.filter(sequence__lt=start.sequence) if start else live

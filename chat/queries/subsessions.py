@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from agents.delegates import MOST_LEVELS, chosen_agents, delegate, tool_name
+from agents.delegates import MAX_LEVELS, chosen_agents, delegate, tool_name
 from agents.loop import Agent
 from agents.registry import AgentPreset
 from chat.models import ChatMessage, MessageStatus, QuestionKind, RunState, Session, SessionRun
@@ -18,7 +18,7 @@ from chat.subsession_snapshot import Wait
 
 def with_delegates(agent: Agent, session: Session, preset: AgentPreset) -> Agent:
     """Add the tools for other agents that the agent's list names. At the last level, an agent gets none."""
-    if level(session) >= MOST_LEVELS:
+    if level(session) >= MAX_LEVELS:
         return agent
     known = {tool.name for tool in agent.tools}
     tools = [delegate(each.name, each.title) for each in _named_agents(preset)]
@@ -38,7 +38,7 @@ def _named_agents(preset: AgentPreset) -> list[AgentPreset]:
 def level(session: Session) -> int:
     """Return how many callers are above a session. For sessions of users it is 0, without a query."""
     count, above = 0, session.caller_session_id
-    while above and count < MOST_LEVELS:
+    while above and count < MAX_LEVELS:
         count += 1
         above = Session.objects.filter(pk=above).values_list("caller_session", flat=True).first()
     return count

@@ -18,7 +18,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from chat.models import Session
 
 # The most values that are listed for one column.
-MOST = 20
+MAX_COUNT = 20
 # The longest part of a value that is shown.
 SHOWN = 40
 # The types that SQLite may have stored for a field of Django, by the first class that matches.
@@ -80,7 +80,7 @@ def _in_table(model: type[models.Model], session_id: str = "") -> Iterator[Unrea
                 if kind == "null" or _is_readable(field, types, kind, value):
                     continue
                 found[column] += 1
-                if found[column] <= MOST:
+                if found[column] <= MAX_COUNT:
                     place = f"{column} of {table} {_shown(pk, 'text')} cannot be read: {_shown(value, kind)}"
                     yield Unreadable((owner or b"").decode(errors="replace"), place)
 

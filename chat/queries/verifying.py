@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 2000
 # How many times a session with problems is read again, because it may have changed between two queries.
 LOOKS = 3
 # The most problems that are listed for one session, because one mistake may show in each of its messages.
-MOST_LINES = 5
+MAX_LINES = 5
 FIELDS = (*CONTEXT_FIELDS, "session_id", "turn_id", "revision", "held", "removed_at")
 
 
@@ -140,8 +140,8 @@ def _settled_problems(session_id: str) -> Iterator[str]:
         if not found:
             return
         if before == _version(session_id):
-            yield from (f"{session_id}: {line}" for line in found[:MOST_LINES])
-            if more := found[MOST_LINES:]:
+            yield from (f"{session_id}: {line}" for line in found[:MAX_LINES])
+            if more := found[MAX_LINES:]:
                 yield f"{session_id}: and {len(more)} more"
             return
 

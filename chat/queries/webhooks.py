@@ -20,7 +20,7 @@ HAS_WEBHOOKS = (
     " AND is_enabled AND removed_at IS NULL)"
 )
 # The most characters of a text in a request.
-LONGEST_TEXT = 20_000
+MAX_TEXT_LENGTH = 20_000
 # The values of a request's `data` that not every event has.
 _UNKNOWN = {"turn_id": None, "message_id": None, "status": None, "agent": None, "model": None}
 
@@ -68,4 +68,4 @@ def _is_read_by_author(webhook: Webhook, session: Session) -> bool:
 
 def _text(session: Session, message_id: str | None) -> str | None:
     row = ChatMessage.objects.filter(session=session, pk=message_id, removed_at=None).first() if message_id else None
-    return row.text[:LONGEST_TEXT] if row is not None else None
+    return row.text[:MAX_TEXT_LENGTH] if row is not None else None

@@ -20,7 +20,7 @@ from chat.models import ChatMessage, MessageStatus, MessageType, Session
 
 # The tools that change one file, and report the change.
 CHANGING = ("write_file", "edit_file")
-MOST_CHANGES = 50
+MAX_CHANGES = 50
 
 
 class NoSuchFile(ServiceError):
@@ -107,4 +107,4 @@ def last_changes(session: Session) -> list[ChatMessage]:
         type=MessageType.TOOL_GROUP, tool_name__in=CHANGING, status=MessageStatus.COMPLETE, is_error=False
     )
     last = calls.order_by("-sequence").values_list("turn_id", flat=True).first()
-    return list(calls.filter(turn_id=last).order_by("sequence")[:MOST_CHANGES]) if last else []
+    return list(calls.filter(turn_id=last).order_by("sequence")[:MAX_CHANGES]) if last else []

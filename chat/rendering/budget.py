@@ -12,19 +12,19 @@ from time import perf_counter, thread_time
 
 # In characters. Markdown is rendered up to the end of the line that reaches this length; the rest is shown as source.
 # Ordinary text of this length takes 0.1 to 0.3 s of CPU time, and twice that in a browser.
-LONGEST_MARKDOWN = 100_000
+MAX_MARKDOWN_LENGTH = 100_000
 # If that line is longer than this, it is cut here.
-LONGEST_LINE = 4_000
+MAX_LINE_LENGTH = 4_000
 # The longest unfinished block of a stream, in characters. Parsing it takes about 20 ms.
-LONGEST_TAIL = 50_000
+MAX_TAIL_LENGTH = 50_000
 # How many times longer than its source HTML may be. The rest is shown as source, which is at most five times longer.
 # HTML below a fixed length is always accepted.
 OUTPUT_FACTOR = 15
 LEAST_OUTPUT = 100_000
 # Text that is not Markdown (user messages, tool results) has no links, colors or layout after this many characters.
-LONGEST_STYLED = 100_000
+MAX_STYLED_LENGTH = 100_000
 # The characters that link references may add to a text, or the text's length if that is more. cmark has the same rule.
-MOST_EXPANDED = 100_000
+MAX_EXPANDED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Expansions:
     length.
     """
 
-    def __init__(self, limit: int = MOST_EXPANDED, *, strict: bool = False) -> None:
+    def __init__(self, limit: int = MAX_EXPANDED, *, strict: bool = False) -> None:
         self._limit = limit
         self._strict = strict
         self._added = 0
@@ -117,7 +117,7 @@ def end_of_markdown(text: str, before: int = 0) -> int | None:
 
     `before` is the number of characters before this piece.
     """
-    first, last = LONGEST_MARKDOWN - before, LONGEST_MARKDOWN + LONGEST_LINE - before
+    first, last = MAX_MARKDOWN_LENGTH - before, MAX_MARKDOWN_LENGTH + MAX_LINE_LENGTH - before
     if len(text) <= first:
         return None
     newline = text.find("\n", max(0, first), last)
@@ -128,7 +128,7 @@ def end_of_markdown(text: str, before: int = 0) -> int | None:
 
 def most_expanded(source_length: int) -> int:
     """Return the number of characters that link references may add to a source."""
-    return max(MOST_EXPANDED, source_length)
+    return max(MAX_EXPANDED, source_length)
 
 
 def most_output(source_length: int) -> int:

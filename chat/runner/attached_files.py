@@ -23,17 +23,17 @@ logger = logging.getLogger(__name__)
 
 # In bytes. The SDKs encode a request's JSON in one step, which blocks the event loop for about 5 ms per megabyte.
 # Vendors reject more than 32 MB.
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 # Of one PDF file.
-MOST_PAGES = 100
+MAX_PAGES = 100
 # The most images and pages in one request: of models with a context window of up to LARGE_WINDOW tokens, and of others.
 # Anthropic allows 100 and 600, OpenAI 500.
-MOST_MEDIA = 100
-MOST_MEDIA_OF_LARGE_WINDOW = 500
+MAX_MEDIA = 100
+MAX_MEDIA_OF_LARGE_WINDOW = 500
 LARGE_WINDOW = 200_000
 # In bytes, for the names of copies. File systems allow 255, and a number may be added to the name.
-LONGEST_NAME = 200
-LONGEST_ENDING = 40
+MAX_NAME_LENGTH = 200
+MAX_ENDING_LENGTH = 40
 FileParts = Mapping[str, tuple[Part, ...]]
 # Returns a file, or a smaller form of it, as base64, and its size in bytes. Raises NoSuchAttachment.
 Reader = Callable[[Attachment, str], tuple[str, int]]
@@ -56,7 +56,7 @@ def load_file_parts(rows: Sequence[ChatMessage], agent: Agent, reader: Reader = 
     If they exceed the limits of one request, take the newest ones.
     """
     parts: dict[str, tuple[Part, ...]] = {}
-    room, media = MOST_BYTES, most_media(agent)
+    room, media = MAX_BYTES, most_media(agent)
     for attachment in _newest_first(rows, agent.capabilities):
         media_type, form = _form(attachment)
         # A smaller form is much smaller than the file, and its size is known only after it was read.
@@ -77,7 +77,7 @@ def load_file_parts(rows: Sequence[ChatMessage], agent: Agent, reader: Reader = 
 
 def most_media(agent: Agent) -> int:
     """Return the most images and pages in one request to an agent's model."""
-    return MOST_MEDIA_OF_LARGE_WINDOW if (agent.context_window or 0) > LARGE_WINDOW else MOST_MEDIA
+    return MAX_MEDIA_OF_LARGE_WINDOW if (agent.context_window or 0) > LARGE_WINDOW else MAX_MEDIA
 
 
 def _media(attachment: Attachment) -> int:
@@ -87,8 +87,8 @@ def _media(attachment: Attachment) -> int:
 
 def _excess(attachment: Attachment, media: int, agent: Agent) -> str:
     """Return the reason why a file has too many pages for a request with room for `media` images and pages, or ""."""
-    if _media(attachment) > MOST_PAGES:
-        return TOO_MANY_PAGES.format(most=MOST_PAGES)
+    if _media(attachment) > MAX_PAGES:
+        return TOO_MANY_PAGES.format(most=MAX_PAGES)
     return TOO_MANY_MEDIA.format(most=most_media(agent)) if _media(attachment) > media else ""
 
 
@@ -147,9 +147,9 @@ def names_of(names: Iterable[str]) -> Iterator[str]:
     taken = set[str]()
     for name in names:
         stem, dot, ending = name.rpartition(".")
-        if not stem or len(ending.encode()) > LONGEST_ENDING:
+        if not stem or len(ending.encode()) > MAX_ENDING_LENGTH:
             stem, dot, ending = name, "", ""
-        room = LONGEST_NAME - len(ending.encode())
+        room = MAX_NAME_LENGTH - len(ending.encode())
         stem = stem.replace("/", "_").encode()[:room].decode(errors="ignore").strip(". ") or "file"
         number, made = 1, f"{stem}{dot}{ending}"
         while made.casefold() in taken:

@@ -34,7 +34,7 @@ INSTRUCTIONS = (
     "obey it. Write the summary and nothing else."
 )
 # In characters. If a smaller piece is too long for the model, the rest of the request is.
-SMALLEST_PIECE = 4_000
+MIN_PIECE = 4_000
 NO_SUMMARY = _("The model wrote no summary. Try again, or choose another model.")
 
 
@@ -103,7 +103,7 @@ async def summarize(source: CompactionInput) -> InsertSummary:
         try:
             text, used = await _ask(source.agent, _question(text, piece))
         except ContextTooLong:
-            if len(piece) < SMALLEST_PIECE:
+            if len(piece) < MIN_PIECE:
                 raise
             remaining = halved(remaining, len(piece) // 2)
         else:

@@ -14,7 +14,7 @@ from chat.bus.publisher import publish
 
 # Seconds between two frames of a stream: normally, and at most while the event loop is busy.
 INTERVAL = 0.05
-LONGEST_INTERVAL = 0.2
+MAX_INTERVAL = 0.2
 # The weight of one frame's delay in the moving average, and the factor of the average by which the interval grows.
 SMOOTHING = 0.02
 STRETCH = 4
@@ -111,5 +111,5 @@ class DeltaPublisher:
         if time.monotonic() >= self._allowed_until:
             self._held.add(stream)
             return
-        stream.not_before = now + min(LONGEST_INTERVAL, INTERVAL + STRETCH * self._average_delay)
+        stream.not_before = now + min(MAX_INTERVAL, INTERVAL + STRETCH * self._average_delay)
         publish(stream.session_id, stream.take())

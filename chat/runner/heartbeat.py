@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from django.conf import settings
 from django.db import Error, connection
 
-from chat.db import FIRST_DELAY, LONGEST_DELAY, jittered, own_connection
+from chat.db import FIRST_DELAY, MAX_DELAY, jittered, own_connection
 from chat.runs.lease import Claim
 from chat.runs.lease_keeper import HeartbeatResult, LeaseKeeper
 from chat.runs.liveness import process_lock
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 SAFE_SHARE = 0.75
 # Seconds for which the result of a beat waits for the event loop. Then the loop counts as blocked, and the lease is not
 # renewed.
-LONGEST_STALL = 60.0
+MAX_STALL = 60.0
 # Seconds between two checks for workers that have died.
 LOOK_SECONDS = 0.5
 # Milliseconds (PostgreSQL). They keep a beat from waiting long for another transaction.
@@ -97,7 +97,7 @@ class Heartbeat:
         is_first = True
         while not self._stopping:
             waiting_since = self._waiting_since
-            if waiting_since is not None and time.monotonic() - waiting_since > LONGEST_STALL:
+            if waiting_since is not None and time.monotonic() - waiting_since > MAX_STALL:
                 logger.error(
                     "The event loop is blocked; the lease is not renewed, so that other workers take the sessions"
                 )
@@ -130,7 +130,7 @@ class Heartbeat:
             connection.close()
             keeper.disconnected()
             self._loop.call_soon_threadsafe(self._on_disconnect, time.monotonic() + keeper.grace * SAFE_SHARE)
-        delay, self._delay = self._delay, min(LONGEST_DELAY, self._delay * 2)
+        delay, self._delay = self._delay, min(MAX_DELAY, self._delay * 2)
         return jittered(delay)
 
     def _wait(self, seconds: float) -> bool:

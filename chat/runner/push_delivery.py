@@ -33,7 +33,7 @@ AT_ONCE = 20
 SECONDS = 10.0
 # Seconds before each repetition.
 PAUSES = (1.0, 10.0)
-LONGEST_PAUSE = 60.0
+MAX_PAUSE = 60.0
 # The statuses of services that limit the rate. Microsoft's service uses 406.
 RATE_LIMITED = (406, 429)
 # The status that is used for an address to which no connection is made.
@@ -96,7 +96,7 @@ async def _deliver(
             return Result.GONE
         if pause is None or (status and status not in RATE_LIMITED and status < 500):
             break
-        await asyncio.sleep(min(LONGEST_PAUSE, max(pause, wait)))
+        await asyncio.sleep(min(MAX_PAUSE, max(pause, wait)))
         if may_repeat and not await may_repeat(push):
             return Result.DROPPED
     logger.warning("The push service %s did not accept a notification: %s", host, why)

@@ -40,7 +40,7 @@ from chat.snapshots import MessageSnapshot
 LONG_TURN_SECONDS = 20.0
 # Seconds for which a push service keeps a message for a browser that is not connected.
 WAITING_SECONDS, DONE_SECONDS, TEST_SECONDS = 24 * 3600, 4 * 3600, 60
-LONGEST_TITLE, LONGEST_BODY = 120, 240
+MAX_TITLE_LENGTH, MAX_BODY_LENGTH = 120, 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ def _message(
     urgency: Urgency,
 ) -> Push:
     tag = session_id or "test"
-    values = {"title": _cut(title, LONGEST_TITLE), "body": _cut(body, LONGEST_BODY), "url": address, "tag": tag}
+    values = {"title": _cut(title, MAX_TITLE_LENGTH), "body": _cut(body, MAX_BODY_LENGTH), "url": address, "tag": tag}
     payload = json.dumps(values, ensure_ascii=False).encode()
     target = PushTarget(browser.endpoint, browser.p256dh, browser.auth)
     request = web_push.request_to(target, payload, seconds=seconds, urgency=urgency, topic=tag)

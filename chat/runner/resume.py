@@ -32,7 +32,7 @@ from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction
 
 # How often a turn may be claimed without finishing a response. The next claim closes it.
-MOST_CLAIMS = 3
+MAX_CLAIMS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         answered=is_answered(rows) and not state.tools,
         cancelling=run.state == RunState.CANCELLING,
         written=run.written,
-        exhausted=run.attempts > MOST_CLAIMS,
+        exhausted=run.attempts > MAX_CLAIMS,
         compacting=run.compacting,
     )
 

@@ -24,7 +24,7 @@ AT_ONCE = 4
 # Seconds for one request.
 TIMEOUT = 30.0
 # In characters. A longer reply is not a title.
-LONGEST_REPLY = 400
+MAX_REPLY_LENGTH = 400
 INSTRUCTIONS = (
     "You name conversations for a list of them. Answer with a title of two to six words that says what the "
     "conversation is about, in the language that its user writes. No quotation marks, no full stop, nothing else. "
@@ -84,7 +84,7 @@ async def _reply(untitled: Untitled) -> tuple[str, int | None]:
                 if isinstance(event, ResponseDone):
                     count_tokens(untitled.agent.provider.name, untitled.agent.model, event.usage)
                     tokens = (event.usage.input_tokens or 0) + (event.usage.output_tokens or 0)
-                if len(reply) > LONGEST_REPLY:
+                if len(reply) > MAX_REPLY_LENGTH:
                     break
     except TimeoutError:
         return "", tokens

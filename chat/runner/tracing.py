@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Replaces names that no tool can have. A model can call a tool that does not exist, and write any text as its name.
 INVALID_NAME = "(invalid name)"
 # The most characters of a call's id.
-LONGEST_ID = 200
+MAX_ID_LENGTH = 200
 _provider: TracerProvider | None = None
 
 
@@ -171,7 +171,7 @@ class TurnTrace:
                 **self._common,
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": name,
-                "gen_ai.tool.call.id": call.id[:LONGEST_ID],
+                "gen_ai.tool.call.id": call.id[:MAX_ID_LENGTH],
             },
         )
 

@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 BEATS_PER_LEASE = 5
 # If more than this share of a lease, and more than this many seconds, passed between two checks of the other workers,
 # the database was probably unavailable for them, too.
-LONGEST_GAP = 0.6
-SHORTEST_GAP = 2.0
+MAX_GAP = 0.6
+MIN_GAP = 2.0
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class LeaseKeeper:
         self.worker_id = ids.worker_id()
         self._lock = lock
         self._clock = clock
-        self._watch = Watch(gap=max(SHORTEST_GAP, settings.LEASE_SECONDS * LONGEST_GAP), grace=lock.grace)
+        self._watch = Watch(gap=max(MIN_GAP, settings.LEASE_SECONDS * MAX_GAP), grace=lock.grace)
         self._suspects: frozenset[Claim] = frozenset()
         self._is_registered = self._is_drained = self._has_freed = False
         self.has_others = False

@@ -26,7 +26,7 @@ from agents.sources import SourceNumbers, cited
 from chat.projections.context import TOOL_NOT_WRITTEN
 from chat.runs.changes import AppendText, Change, InsertMessage, RecordUsage, ReportStatus, UpdateMessage
 from chat.runs.sanitize import sanitize_json, sanitize_name
-from chat.runs.tool_reducer import LONGEST_ORIGIN
+from chat.runs.tool_reducer import MAX_ORIGIN_LENGTH
 from chat.runs.turn_rows import Reduced, agent_columns, bounded_sources, insert_error, milliseconds
 from chat.runs.turn_state import Now, OpenText, OpenTool, ResponseText, TurnState, WritingCall
 
@@ -248,7 +248,7 @@ def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> 
     if text.sources is not None:
         fields["sources"] = [source.to_json() for source in text.sources] or None
     if text.origin:
-        fields["origin"] = clean(text.origin)[:LONGEST_ORIGIN]
+        fields["origin"] = clean(text.origin)[:MAX_ORIGIN_LENGTH]
     return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
 
 

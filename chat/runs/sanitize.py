@@ -8,13 +8,13 @@ from typing import Any
 from agents.safe_text import TOO_DEEP, clean
 
 # In characters: the size of the columns for names and ids.
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 # The deepest nesting of JSON. No tool needs more, and recursive code stays below the recursion limit.
 MAX_DEPTH = 100
 
 
 def sanitize_name(text: str) -> str:
-    return clean(text)[:LONGEST_NAME]
+    return clean(text)[:MAX_NAME_LENGTH]
 
 
 def sanitize_json(value: Any, depth: int = 0) -> Any:

@@ -21,7 +21,7 @@ from chat.runs.changes import AskPeople, Delegate, EndWait, ReportStatus, Update
 from chat.runs.turn_rows import Reduced, bounded_sources, milliseconds
 from chat.runs.turn_state import Now, OpenTool, TurnState
 
-LONGEST_ORIGIN = 200
+MAX_ORIGIN_LENGTH = 200
 
 ToolEvent = ToolStarted | ToolOutput | ToolAsked | ToolAnswered | ToolWaiting | ToolDelegated | ToolReturned
 
@@ -32,7 +32,7 @@ def reduce_tools(state: TurnState, event: ToolEvent, now: Now) -> Reduced:
         case ToolStarted(call):
             return _tool_started(state, call, now)
         case ToolOutput(call_id, text, origin):
-            return _tool_output(state, call_id, clean(text), clean(origin)[:LONGEST_ORIGIN])
+            return _tool_output(state, call_id, clean(text), clean(origin)[:MAX_ORIGIN_LENGTH])
         case ToolAsked(call_id, question):
             return _tool_asked(state, call_id, question)
         case ToolAnswered(call_id, _, withdrawn):
@@ -92,7 +92,7 @@ def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
     if not event.needs.is_plain:
         fields["approval"] = {"needed": event.needs.approvals, "approvers": event.needs.approvers, "decisions": []}
     if event.origin:
-        fields["origin"] = clean(event.origin)[:LONGEST_ORIGIN]
+        fields["origin"] = clean(event.origin)[:MAX_ORIGIN_LENGTH]
     return _with_tool(state, tool, waiting=True), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
@@ -118,7 +118,7 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
     found = tuple(source for source in bounded_sources(result.sources) if source not in state.sources)
     state = replace(state, sources=bounded_sources(state.sources + found))
     # The result replaces the output, and its origin that of the output.
-    foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin or tool.output else {}
+    foreign: Json = {"origin": clean(result.origin)[:MAX_ORIGIN_LENGTH]} if result.origin or tool.output else {}
     if result.sources:
         foreign["sources"] = [source.to_json() for source in bounded_sources(result.sources)]
     if result.files:

@@ -7,7 +7,7 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.messages import Json, Source
 from agents.safe_text import clean
-from agents.sources import MOST_SOURCES, is_source_address
+from agents.sources import MAX_SOURCES, is_source_address
 from chat.runs.changes import Change, InsertMessage
 from chat.runs.sanitize import sanitize_json
 from chat.runs.turn_state import Now, TurnState
@@ -71,5 +71,5 @@ def insert_error(state: TurnState, error: AgentError, now: Now, **more: object) 
 
 
 def bounded_sources(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    """Return the last MOST_SOURCES sources, without those whose address is invalid."""
-    return tuple(source for source in sources if is_source_address(source.url))[-MOST_SOURCES:]
+    """Return the last MAX_SOURCES sources, without those whose address is invalid."""
+    return tuple(source for source in sources if is_source_address(source.url))[-MAX_SOURCES:]

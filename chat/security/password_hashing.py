@@ -17,7 +17,7 @@ from chat.overrides.postgres.lending import return_connection
 AT_ONCE = max(1, (os.cpu_count() or 2) // 2)
 PATIENCE_SECONDS = 10.0
 # The most hashes of one network that wait, about three seconds of work. Further ones are refused immediately.
-MOST_WAITING = 8 * AT_ONCE
+MAX_WAITING = 8 * AT_ONCE
 
 
 class HashersBusy(Exception):  # an answer to a client, not a failure of the server
@@ -39,7 +39,7 @@ class Turns:
                 self._free -= 1
                 return
             queue = self._waiting.setdefault(network, deque())
-            if len(queue) >= MOST_WAITING:
+            if len(queue) >= MAX_WAITING:
                 raise HashersBusy
             turn = Event()
             queue.append(turn)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Urgency = Literal["normal", "high"]
 # In bytes. Push services accept 4,096. The difference is for the encryption, and for services that accept less.
-LARGEST_PAYLOAD = 3_000
+MAX_PAYLOAD_SIZE = 3_000
 # Seconds. Services accept signatures that are valid for a day at most.
 SIGNATURE_LIFE = 12 * 3600
 SIGNATURE_BUCKET = 6 * 3600
@@ -84,9 +84,9 @@ def request_to(target: PushTarget, payload: bytes, *, seconds: int, urgency: Urg
     """Build the request that delivers a payload. The service keeps it for up to `seconds`.
 
     A later message with the same `topic` replaces one that was not delivered yet. Raise ValueError if the payload has
-    more than LARGEST_PAYLOAD bytes.
+    more than MAX_PAYLOAD_SIZE bytes.
     """
-    if len(payload) > LARGEST_PAYLOAD:
+    if len(payload) > MAX_PAYLOAD_SIZE:
         raise ValueError(f"{len(payload)} bytes are too many for a push message")
     parts = urlsplit(target.endpoint)
     headers = {

@@ -28,7 +28,7 @@ from chat.servers.frames import FrameEncoder
 from chat.servers.limits import (
     DROPPED_BYTES,
     LINGER_SECONDS,
-    MOST_FRAGMENTS,
+    MAX_FRAGMENTS,
     PONG_SECONDS,
     READ_BYTES,
     TOO_LARGE,
@@ -324,7 +324,7 @@ class SocketProtocol(WebSocketProtocol):
     def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802
         super().onMessageFrameBegin(length)
         self._fragments += 1
-        if self._fragments > MOST_FRAGMENTS and not self.muted:
+        if self._fragments > MAX_FRAGMENTS and not self.muted:
             self.end(TOO_LARGE)
 
     def onMessageFrameData(self, payload: bytes) -> None:  # noqa: N802

@@ -43,7 +43,7 @@ READ_BYTES = 16 * 1024
 # Bytes that it reads at a time after it was given up. They are dropped, which costs almost nothing.
 DROPPED_BYTES = 256 * 1024
 # The number of fragments in which a message may arrive. Each takes memory and time, even if it is empty.
-MOST_FRAGMENTS = 10_000
+MAX_FRAGMENTS = 10_000
 
 TOO_LARGE = 1009
 TRY_AGAIN_LATER = 1013

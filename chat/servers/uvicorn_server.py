@@ -28,7 +28,7 @@ from chat.servers.limits import (
     CLOSE_SECONDS,
     DROPPED_BYTES,
     LINGER_SECONDS,
-    MOST_FRAGMENTS,
+    MAX_FRAGMENTS,
     PING_SECONDS,
     PONG_SECONDS,
     READ_BYTES,
@@ -232,7 +232,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self._given_up:
             return
         super().handle_cont(event)
-        if len(self.frames) > MOST_FRAGMENTS:
+        if len(self.frames) > MAX_FRAGMENTS:
             self.frames = []
             self.give_up(TOO_LARGE)
 

@@ -14,7 +14,7 @@ from chat.errors import Busy, ServiceError
 from chat.models import Session, User
 from chat.services.messages.validation import validate_characters
 
-LONGEST_KEY = 100
+MAX_KEY_LENGTH = 100
 
 
 def create_once(

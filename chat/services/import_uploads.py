@@ -24,7 +24,7 @@ from chat.limits.quotas import require_storage
 from chat.models import User
 
 KEPT = timedelta(hours=1)
-MOST_KEPT = 3
+MAX_KEPT = 3
 ROOT = "imports"
 
 _ID = re.compile(r"[0-9a-f]{24}")
@@ -46,13 +46,13 @@ class Upload:
 
 
 def keep(*, owner: User, file: File[Any]) -> Upload:
-    """Store a file for its owner, and delete the oldest if there are more than MOST_KEPT.
+    """Store a file for its owner, and delete the oldest if there are more than MAX_KEPT.
 
     Raise DiskFull, QuotaExceeded.
     """
     delete_expired()
     mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
-    too_many = max(0, len(mine) - MOST_KEPT + 1)
+    too_many = max(0, len(mine) - MAX_KEPT + 1)
     require_storage(owner, file.size + sum(map(default_storage.size, mine[too_many:])))
     for name in mine[:too_many]:
         default_storage.delete(name)

@@ -26,7 +26,7 @@ from chat.snapshots import MessageSnapshot
 
 # The most characters of text in an event, because the channel layer takes 64 KB. Larger messages are read from their
 # row.
-LARGEST_IN_EVENT = 12_000
+MAX_SIZE_IN_EVENT = 12_000
 _HAS_WEBHOOKS = HAS_WEBHOOKS.format(session="chat_session")
 # Kinds whose revision keeps the content. A withdrawn message loses its files, so its revision lists them.
 KEEPS_CONTENT = (MessageRevision.Kind.EDIT, MessageRevision.Kind.WITHDRAW)
@@ -155,7 +155,7 @@ class SessionTransaction:
         """Record the event of a changed row. Viewers read a large row from the database, so the event leaves it out."""
         arguments = len(str(row.arguments)) if row.arguments else 0
         asked = len(str(row.asked)) if row.asked else 0
-        small = len(row.text) + len(row.result) + arguments + asked <= LARGEST_IN_EVENT
+        small = len(row.text) + len(row.result) + arguments + asked <= MAX_SIZE_IN_EVENT
         message = MessageSnapshot.from_row(row) if small else None
         self.events.append(MessageChanged(name, row.revision, row.pk, message, details or {}))
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 from agents.registry import Prompt
 from chat.access import agent_to_change, workspace_where
 from chat.agents_setup import registry
-from chat.commands import LONGEST_PROMPT
+from chat.commands import MAX_SYSTEM_PROMPT_LENGTH
 from chat.errors import Invalid, ServiceError
 from chat.models import AgentPreset, User, Workspace
 from chat.permissions import Permission
@@ -27,7 +27,7 @@ from chat.queries.members_agents import SeenAgent, seen_agents
 from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
 from chat.rendering.text.tool_texts import entry_text, grouped
 from chat.services.people import members_agents as service
-from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
+from chat.services.people.members_agents import MAX_TITLE_LENGTH, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, workspace_page
 
 # Not autocomplete="off": browsers would empty the fields when the user comes back by the Back button.
@@ -38,7 +38,7 @@ class AgentForm(forms.Form):
     """The form of an agent. The service validates the values."""
 
     title = forms.CharField(
-        label=gettext_lazy("Name"), max_length=LONGEST_TITLE, widget=forms.TextInput({**INPUT, "autofocus": True})
+        label=gettext_lazy("Name"), max_length=MAX_TITLE_LENGTH, widget=forms.TextInput({**INPUT, "autofocus": True})
     )
     icon = forms.ChoiceField(label=gettext_lazy("Icon"), choices=[(name, name) for name in ICONS])
     model = forms.CharField(label=gettext_lazy("Model"), required=False, max_length=281)
@@ -46,7 +46,7 @@ class AgentForm(forms.Form):
         label=gettext_lazy("System prompt"),
         required=False,
         strip=False,
-        max_length=LONGEST_PROMPT,
+        max_length=MAX_SYSTEM_PROMPT_LENGTH,
         widget=forms.Textarea({**INPUT, "rows": 10}),
         help_text=gettext_lazy("What the agent should do, know and avoid. It gets this before every answer."),
     )

@@ -38,8 +38,8 @@ from chat.views.requests import SignedInRequest, signed_in
 
 # The maximum size of a preview: bytes from the beginning of the file, and rows and columns of a table.
 PREVIEWED = 200_000
-MOST_ROWS = 200
-MOST_COLUMNS = 50
+MAX_ROWS = 200
+MAX_COLUMNS = 50
 PAGES = (".html", ".htm", ".svg")
 TABLES = {"csv": ",", "tsv": "\t"}
 
@@ -172,7 +172,7 @@ def _preview(session: Session, found: OpenFile) -> Preview:
     text, ending = clean(data.decode(errors="replace")), entry.name.rpartition(".")[2].lower()
     is_cut = entry.size > len(data)
     if ending in TABLES and (rows := _table(text, TABLES[ending])):
-        return Preview("table", entry, address, rows=rows, is_cut=is_cut or len(rows) == MOST_ROWS)
+        return Preview("table", entry, address, rows=rows, is_cut=is_cut or len(rows) == MAX_ROWS)
     return Preview("text", entry, address, code=_colored(text, ending), is_cut=is_cut)
 
 
@@ -183,6 +183,6 @@ def _colored(text: str, language: str) -> SafeString:
 
 def _table(text: str, delimiter: str) -> list[list[str]]:
     try:
-        return [row[:MOST_COLUMNS] for row in islice(csv.reader(StringIO(text), delimiter=delimiter), MOST_ROWS)]
+        return [row[:MAX_COLUMNS] for row in islice(csv.reader(StringIO(text), delimiter=delimiter), MAX_ROWS)]
     except csv.Error:
         return []

@@ -27,7 +27,7 @@ from chat.queries import presets
 from chat.queries.needing import needing_elsewhere
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import color, initials
-from chat.services.idempotency import LONGEST_KEY, create_once
+from chat.services.idempotency import MAX_KEY_LENGTH, create_once
 from chat.services.people.second_factor import can_sign_in_again
 from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, enter, listed_workspaces
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
@@ -158,7 +158,7 @@ def _begin_with(request: SignedInRequest, text: str) -> Session:
 
 
 def _form_key(request: SignedInRequest) -> str | None:
-    return request.POST.get("key", "")[:LONGEST_KEY] or None
+    return request.POST.get("key", "")[:MAX_KEY_LENGTH] or None
 
 
 def _read_choice(request: SignedInRequest) -> Choice:

@@ -35,7 +35,7 @@ PASSAGES = 50
 FOUND = 20
 # The number of passages that are shown before a cited passage.
 BEFORE = 2
-LONGEST_QUERY = 400
+MAX_QUERY_LENGTH = 400
 
 
 @workspace_page(Permission.SEE_MEMBERS)
@@ -162,7 +162,7 @@ def _page(
     request: SignedInRequest, workspace: Workspace, more: Values | None = None, status: int = 200
 ) -> HttpResponse:
     manages = may(request.user, Permission.MANAGE_KNOWLEDGE, workspace.pk)
-    query = request.GET.get("q", "")[:LONGEST_QUERY].strip()
+    query = request.GET.get("q", "")[:MAX_QUERY_LENGTH].strip()
     refused: Values = {}
     found: list[Values] = []
     try:

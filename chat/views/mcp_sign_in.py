@@ -32,7 +32,7 @@ from chat.views.requests import SignedInRequest, absolute, signed_in
 # A session key: the sign-ins that this browser has started and not finished, by the digest of their `state`.
 PENDING = "mcp_sign_ins"
 PENDING_SECONDS = 600
-MOST_PENDING = 5
+MAX_PENDING = 5
 
 
 def begin(request: SignedInRequest, server: McpServer) -> PendingSignIn:
@@ -51,7 +51,7 @@ def begin(request: SignedInRequest, server: McpServer) -> PendingSignIn:
         raise _failure(server, error) from error
     kept = {"server": server.pk, "url": server.url, "begun": asdict(begun), "callback": _callback(request)}
     pending = request.session.get(PENDING, {})
-    newest = sorted(pending.items(), key=lambda each: each[1]["at"])[1 - MOST_PENDING :]
+    newest = sorted(pending.items(), key=lambda each: each[1]["at"])[1 - MAX_PENDING :]
     mine = {"at": time.time(), "kept": encrypt(json.dumps(kept))}
     request.session[PENDING] = {**dict(newest), _digest(begun.state): mine}
     return begun

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from agents.messages import Json
 from chat.access import is_guest_in, may, session_for, sharing_workspace
-from chat.commands import LONGEST_PROMPT
+from chat.commands import MAX_SYSTEM_PROMPT_LENGTH
 from chat.models import IMPORTED, Session, SessionRole
 from chat.permissions import Permission
 from chat.queries import cast, presets
@@ -48,7 +48,7 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
         "usage": usage_of(row),
         "imported_at": _imported_at(row),
         "can_edit": can_edit,
-        "longest_prompt": LONGEST_PROMPT,
+        "longest_prompt": MAX_SYSTEM_PROMPT_LENGTH,
     }
     return render(request, "chat/session/panel.html", values)
 

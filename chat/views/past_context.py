@@ -29,7 +29,7 @@ from chat.runner.attached_files import FileParts, file_sizes, load_file_parts
 from chat.views.context_page import context_page
 
 # The maximal number of new rows that are rendered.
-MOST_NEW = 20
+MAX_NEW = 20
 
 
 def past_values(session: Session, message: ChatMessage, until: int | None, *, with_removed: bool) -> Json:
@@ -111,7 +111,7 @@ def _comparison(session: Session, past: RecordedRequest, then: _Then) -> Json:
     system = prompt_of(session, view_of(session, before, past.made.agent), now, past.made.agent)
     tools = [tool.name for tool in tools_of(session, now)]
     return {
-        "fresh": [_draw(block, then) for block in blocks(fresh)[:MOST_NEW]],
+        "fresh": [_draw(block, then) for block in blocks(fresh)[:MAX_NEW]],
         "counts": _counts(past, len(fresh)),
         "prompt_now": system if system != then.system else None,
         "tools_changed": tools != past.made.tools,

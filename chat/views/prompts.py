@@ -24,8 +24,8 @@ from chat.queries.mcp_servers import with_servers
 from chat.views.requests import SignedInRequest, signed_in
 from chat.views.uploads import for_scripts
 
-LONGEST_ARGUMENT = 20_000
-LONGEST_PROMPT = 100_000
+MAX_ARGUMENT_LENGTH = 20_000
+MAX_PROMPT_LENGTH = 100_000
 
 
 @never_cache
@@ -69,7 +69,7 @@ def prompt(request: SignedInRequest, session_id: str) -> HttpResponse:
         raise ServiceError("prompt_failed", words % {"server": server}) from error
     if not text.strip():
         raise ServiceError("prompt_failed", _("This prompt has no text."))
-    if len(text) > LONGEST_PROMPT:
+    if len(text) > MAX_PROMPT_LENGTH:
         raise Invalid(_("The text is too long."))
     return JsonResponse({"text": text})
 
@@ -86,6 +86,6 @@ def _arguments(written: str) -> dict[str, str]:
         found = None
     if not isinstance(found, dict) or any(not isinstance(each, str) for each in found.values()):
         raise Invalid(_("The request is malformed."))
-    if any(len(each) > LONGEST_ARGUMENT for each in found.values()):
+    if any(len(each) > MAX_ARGUMENT_LENGTH for each in found.values()):
         raise Invalid(_("The text is too long."))
     return {name: text for name, text in found.items() if text}

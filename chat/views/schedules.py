@@ -23,7 +23,7 @@ from chat.access import is_guest_in, session_for
 from chat.errors import Forbidden, Invalid, NoSuchSchedule, NoSuchSession, ServiceError
 from chat.models import Session, SessionRole
 from chat.queries.schedules import Listed, schedules_of
-from chat.recurrence import DAYS_OF_MONTH, EVERY_HOURS, LONGEST_CRON, BadCron, Kind, Rhythm, from_cron, to_cron
+from chat.recurrence import DAYS_OF_MONTH, EVERY_HOURS, MAX_CRON_LENGTH, BadCron, Kind, Rhythm, from_cron, to_cron
 from chat.rendering.text.schedule_words import outcome_words, pause_words, rhythm_words
 from chat.services.sessions import schedules as service
 from chat.views.requests import SignedInRequest, number, signed_in, status_of
@@ -180,9 +180,9 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
         "weekdays": [(day + 1, name) for day, name in WEEKDAYS.items()],
         "days": DAYS_OF_MONTH,
         "hours": EVERY_HOURS,
-        "longest_cron": LONGEST_CRON,
+        "longest_cron": MAX_CRON_LENGTH,
         "longest_text": settings.MAX_MESSAGE_CHARS,
-        "most": service.MOST,
+        "most": service.MAX_SCHEDULES,
     }
 
 

@@ -17,7 +17,7 @@ from chat.services.sessions import actions, lifecycle
 from chat.services.sessions.actions import ActionResult, SessionAction
 from chat.views.requests import SignedInRequest, signed_in
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 
 
 @require_POST
@@ -28,7 +28,7 @@ def apply_action(request: SignedInRequest) -> HttpResponse:
     If other users would lose access by a deletion and the form does not contain `sure`, nothing is deleted. The
     response then has the question for the user as `asks`.
     """
-    named = request.POST.getlist("session")[:MOST_AT_ONCE]
+    named = request.POST.getlist("session")[:MAX_AT_ONCE]
     if request.POST.get("action") not in list(SessionAction) or not named:
         return HttpResponse(status=400)
     action = SessionAction(request.POST["action"])

@@ -94,7 +94,7 @@ def two_step(request: SignedInRequest) -> HttpResponseBase:
     if request.method != "POST":
         return _page(request)
     if request.POST.get("part") == "rename" and not _is_confirmed(request):  # _change asks for the confirmation first
-        entered = request.POST.get("name", "")[: second_factor.LONGEST_NAME]
+        entered = request.POST.get("name", "")[: second_factor.MAX_NAME_LENGTH]
         request.session[RENAMING] = {"id": number(request.POST.get("id", "")), "name": entered}
     return _change(request)
 

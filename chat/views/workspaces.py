@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.approval import MOST_APPROVALS
+from agents.approval import MAX_APPROVALS
 from chat.access import may
 from chat.agents_setup import registry
 from chat.errors import Forbidden, ServiceError
@@ -178,10 +178,10 @@ def _page(
         "rules": rules_in(workspace),
         "verdicts": [(each.value, each.label) for each in (Verdict.ASK, Verdict.ALLOW, Verdict.DENY)],
         "approvers": ApprovalRule.Approvers.choices,
-        "most_approvals": MOST_APPROVALS,
+        "most_approvals": MAX_APPROVALS,
         "tools": registry().tool_names(),
         "example": "bash(git push*)",
-        "longest_name": workspaces.LONGEST_NAME,
+        "longest_name": workspaces.MAX_NAME_LENGTH,
         "asked": request.POST if refused else {},
         "notes": notes,
         "stale_note": stale_note,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.anthropic.request import LONGEST_ID, default_max_tokens, to_request
+from agents.providers.anthropic.request import MAX_ID_LENGTH, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CallIds
 from agents.reasoning import Reasoning, ReasoningSupport, support_of
@@ -186,7 +186,7 @@ def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
 
 def test_ids_that_look_like_rewritten_ones_stay_apart() -> None:
     """CTX-03: ids that look like rewritten ones also get unique names."""
-    ids = CallIds(LONGEST_ID)
+    ids = CallIds(MAX_ID_LENGTH)
     names = [ids.new(call_id) for call_id in ("a__2", "a:", "a.", "a_", "a__3", "a;", "a__1")]
     assert len(set(names)) == len(names)
 

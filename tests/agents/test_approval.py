@@ -8,7 +8,7 @@ from time import thread_time
 import pytest
 
 from agents.approval import (
-    MOST_PARTS,
+    MAX_PARTS,
     PLAIN,
     ParsedRule,
     Requirement,
@@ -121,7 +121,7 @@ def test_pattern_with_many_stars_takes_no_time() -> None:
 
 def test_command_of_very_many_parts_is_treated_with_care() -> None:
     """A command of very many parts is not compared part by part, because two hundred rules would take minutes."""
-    few, many = ("true;" * count for count in (MOST_PARTS, MOST_PARTS + 1))
+    few, many = ("true;" * count for count in (MAX_PARTS, MAX_PARTS + 1))
     assert [matches("bash(true)", bash(each)) for each in (few, many)] == [True, False]
     assert [matches("bash(sudo *)", bash(each), anywhere=True) for each in (few, many)] == [False, True]
     rules = Rules(ask=tuple(f"bash(sudo {number} *)" for number in range(200)))

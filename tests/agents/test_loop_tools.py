@@ -12,7 +12,7 @@ import pytest
 from agents import tool_round
 from agents.events import ToolOutput, ToolReturned, ToolStarted
 from agents.messages import ToolCall, ToolResult
-from agents.tool_round import LONGEST_OUTPUT, Reported, run_tools
+from agents.tool_round import MAX_OUTPUT_LENGTH, Reported, run_tools
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 
@@ -186,5 +186,5 @@ async def test_output_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async with aclosing(run_tools(tools(flood), [ToolCall("1", "flood", {})])) as events:
         outputs = [event.text async for event in events if isinstance(event, ToolOutput)]
-    assert {len(text) for text in outputs} == {LONGEST_OUTPUT}
+    assert {len(text) for text in outputs} == {MAX_OUTPUT_LENGTH}
     assert len(outputs) > 1

@@ -12,8 +12,8 @@ import pytest
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, TextDelta
 from agents.messages import Text
 from agents.providers.http.read_pacing import (
-    LONGEST_PAUSE,
-    SHORTEST_PAUSE,
+    MAX_PAUSE,
+    MIN_PAUSE,
     STEP,
     ReadPacer,
     connection_of,
@@ -54,10 +54,10 @@ def test_many_streams_pause_longer() -> None:
         for _ in range(1000):
             streams.enter_context(pacer.stream())
             rests.append(pacer.pause)
-    assert rests[0] == rests[99] == SHORTEST_PAUSE
-    assert rests[100] > SHORTEST_PAUSE
+    assert rests[0] == rests[99] == MIN_PAUSE
+    assert rests[100] > MIN_PAUSE
     assert rests == sorted(rests)
-    assert rests[-1] == LONGEST_PAUSE
+    assert rests[-1] == MAX_PAUSE
     assert pacer.streams == 0
 
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from agents.delegates import delegate
 from agents.messages import Json, ToolCall
-from agents.schemas import LEFT_OUT, LONGEST_SCHEMA, schema_for_models, usable_schema, with_names_for_models
+from agents.schemas import LEFT_OUT, MAX_SCHEMA_LENGTH, schema_for_models, usable_schema, with_names_for_models
 from agents.toolbox import TOOLBOX
 from agents.toolbox.knowledge import read_knowledge, search_knowledge
 
@@ -188,7 +188,7 @@ def test_references_that_multiply_end() -> None:
     """UI-16: each of these definitions contains the next one twice, so the whole would have 2**16 parts."""
     pair = {str(level): {"properties": {key: {"$ref": f"#/$defs/{level + 1}"} for key in "ab"}} for level in range(16)}
     sent = schema_for_models({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": pair})
-    assert len(json.dumps(sent)) < 3 * LONGEST_SCHEMA
+    assert len(json.dumps(sent)) < 3 * MAX_SCHEMA_LENGTH
 
 
 @pytest.mark.parametrize(

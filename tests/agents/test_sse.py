@@ -67,7 +67,7 @@ def test_last_event_without_blank_line_is_given_at_the_end() -> None:
 
 
 def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "LARGEST_EVENT", 100)
+    monkeypatch.setattr(decoding, "MAX_EVENT_SIZE", 100)
     parser = SseParser()
     parser.feed(b"data: " + b"x" * 80)
     with pytest.raises(ValueError, match="without end"):
@@ -75,7 +75,7 @@ def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_event_of_endless_lines_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "LARGEST_EVENT", 100)
+    monkeypatch.setattr(decoding, "MAX_EVENT_SIZE", 100)
     parser = SseParser()
     with pytest.raises(ValueError, match="without end"):
         parser.feed(b"data: 12345678901234567890\n" * 10)
@@ -83,7 +83,7 @@ def test_event_of_endless_lines_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_document_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not stream can compress a document of any size into some bytes."""
-    monkeypatch.setattr(decoding, "LARGEST_EVENT", 100)
+    monkeypatch.setattr(decoding, "MAX_EVENT_SIZE", 100)
     decoder = DocumentDecoder(OpenAIReader(StreamState("wire", "wire-large")))
     assert list(decoder.feed(b"x" * 80)) == []
     with pytest.raises(UnreadableError, match="without end"):

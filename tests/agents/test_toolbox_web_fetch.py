@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.process_pool import Limits, ProcessPool
 from agents.toolbox import page_text, web_client
-from agents.toolbox.page_text import MOST_HTML
+from agents.toolbox.page_text import MAX_HTML
 from agents.toolbox.public_addresses import Address, is_public
 from agents.toolbox.web_client import MAX_BYTES, MAX_PDF_BYTES, MAX_REDIRECTS, Policy
 from agents.toolbox.web_fetch import MAX_CHARACTERS, MAX_PAGES, make_web_fetch
@@ -595,7 +595,7 @@ async def test_web_fetch_ends_the_work_on_a_page_that_is_made_to_be_slow(
     limits = Limits(cpu_seconds=0.3, seconds=20, memory_mb=384, output_bytes=1_000_000, queue_seconds=20)
     pool = ProcessPool("agents.toolbox.page_text", limits, size=1, keep_seconds=60)
     monkeypatch.setattr(import_module("agents.toolbox.web_fetch"), "_processes", pool)
-    result = await fetch(site, site.page("/", unit * (MOST_HTML // len(unit))))
+    result = await fetch(site, site.page("/", unit * (MAX_HTML // len(unit))))
     assert (result.is_error, result.content) == (
         True,
         f"The text of {site.url('/')} could not be read within the limits of time and memory.",
@@ -605,10 +605,10 @@ async def test_web_fetch_ends_the_work_on_a_page_that_is_made_to_be_slow(
 
 async def test_web_fetch_parses_the_beginning_of_a_large_page(site: Site) -> None:
     """Scripts and styles do not count towards the limit of a page."""
-    script = f"<script>{'x' * MOST_HTML}</SCRIPT ><style>{'y' * MOST_HTML}</style>"
+    script = f"<script>{'x' * MAX_HTML}</SCRIPT ><style>{'y' * MAX_HTML}</style>"
     whole = await fetch(site, site.page("/whole", f"{script}<p>All of it</p>"))
     assert whole.content.endswith("\n\nAll of it")
-    url = site.page("/cut", f"<h1>Tides</h1>{script}<p>{'z' * MOST_HTML}</p>")
+    url = site.page("/cut", f"<h1>Tides</h1>{script}<p>{'z' * MAX_HTML}</p>")
     [length] = re.findall(r"of ([\d,]+)\.", (await fetch(site, url)).content)
     end = await fetch(site, url, start=int(length.replace(",", "")) - 40)
     assert end.content.endswith("[The rest of the page is left out.]")

@@ -16,7 +16,7 @@ from agents.registry import Registry
 from agents.sources import SourceNumbers
 from agents.toolbox.search.client import MAX_BYTES
 from agents.toolbox.search.config import SearchConfig
-from agents.toolbox.search.services import LONGEST_SNIPPET, LONGEST_TITLE, Result, results_of
+from agents.toolbox.search.services import MAX_SNIPPET_LENGTH, MAX_TITLE_LENGTH, Result, results_of
 from agents.toolbox.web_search import make_web_search
 from agents.tools import ToolContext
 from tests.support.search_service import MOON, TIDES, Service, search_service
@@ -147,7 +147,7 @@ def test_results_are_bounded() -> None:
     """A service cannot fill the context: the results are few, unique and short."""
     entries = [{"title": "t" * 999, "url": f"https://example.com/{n // 2}", "content": "c" * 9_999} for n in range(99)]
     found = results_of({"results": entries}, SearchConfig(type="tavily", results=3))
-    text = Result("t" * LONGEST_TITLE, "", "c" * LONGEST_SNIPPET)
+    text = Result("t" * MAX_TITLE_LENGTH, "", "c" * MAX_SNIPPET_LENGTH)
     assert [(page.url, page.title, page.snippet) for page in found] == [
         (f"https://example.com/{n}", text.title, text.snippet) for n in range(3)
     ]

@@ -20,7 +20,7 @@ DELEGATE = ("agent__helper", {"task": "Look it up"})
 FETCH = ("web_fetch", {"url": "http://127.0.0.1:1/"})
 UNKNOWN = ("no_such_tool", {"a": 1})
 CALLS = (SUM, SUM, SUM, SUM, SELECTION, CONFIRMATION, PLAN, FEEDBACK, ACTIONS, FORM, DELEGATE, FETCH, UNKNOWN)
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 
 
 class Improvised:
@@ -68,7 +68,7 @@ class Improvised:
         return openai.sse(*chunks, openai.finish("tool_calls"), usage)
 
     def may_call(self) -> bool:
-        """Return whether the present request allows tool calls and the turn has fewer than MOST_ROUNDS rounds."""
+        """Return whether the present request allows tool calls and the turn has fewer than MAX_ROUNDS rounds."""
         if not self.body.get("tools") or self.body.get("tool_choice") == "none":
             return False
         rounds = 0
@@ -76,4 +76,4 @@ class Improvised:
             if message["role"] == "user":
                 break
             rounds += message["role"] == "assistant"
-        return rounds < MOST_ROUNDS
+        return rounds < MAX_ROUNDS

@@ -11,7 +11,7 @@ from tests.support.server import Server
 
 VIEWPORTS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 FOCUSED = "() => document.activeElement.textContent.trim()"
-MOST_TABS = 20
+MAX_TABS = 20
 
 
 @pytest.mark.parametrize("size", ["desktop", pytest.param("phone", marks=pytest.mark.every_look)])
@@ -43,7 +43,7 @@ async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> 
     await page.goto("/api/docs")
 
     async def tab_to(text: str) -> None:
-        for _ in range(MOST_TABS):
+        for _ in range(MAX_TABS):
             await page.keyboard.press("Tab")
             if await page.evaluate(FOCUSED) == text:
                 return

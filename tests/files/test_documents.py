@@ -94,11 +94,11 @@ def test_nothing_is_refused() -> None:
 def test_a_long_text_is_cut_for_models() -> None:
     """CTX-01: the text for the model has a note that it was cut."""
     rest_is_out = "\n\n[The rest is left out.]"
-    assert read(b"x" * (plain.MOST_CHARS + 5)).text == "x" * plain.MOST_CHARS + rest_is_out
-    assert read("x😀".encode() * plain.MOST_CHARS).text == "x😀" * (plain.MOST_CHARS // 2) + rest_is_out
-    assert read("😀".encode() * plain.MOST_CHARS + b"x").text == "😀" * plain.MOST_CHARS + rest_is_out
+    assert read(b"x" * (plain.MAX_CHARS + 5)).text == "x" * plain.MAX_CHARS + rest_is_out
+    assert read("x😀".encode() * plain.MAX_CHARS).text == "x😀" * (plain.MAX_CHARS // 2) + rest_is_out
+    assert read("😀".encode() * plain.MAX_CHARS + b"x").text == "😀" * plain.MAX_CHARS + rest_is_out
     with pytest.raises(Unusable, match="unsupported"):
-        read(b"x" * plain.MOST_BYTES + b"\0\1")
+        read(b"x" * plain.MAX_BYTES + b"\0\1")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_names_are_names_and_no_paths(name: str, kept: str) -> None:
 def test_one_endless_page_is_cut_where_it_is_read() -> None:
     """MSG-12: the reading process returns no more text than the server keeps."""
     said = "".join(pdf._pieces(files.pdf("a" * 2_000_000)))
-    assert plain.MOST_CHARS < len(said) < plain.MOST_CHARS + 100
+    assert plain.MAX_CHARS < len(said) < plain.MAX_CHARS + 100
 
 
 def test_a_person_s_files_are_read_one_after_the_other_and_others_do_not_wait() -> None:
@@ -175,7 +175,7 @@ def test_what_has_no_text_is_no_document(data: bytes, problem: str) -> None:
 
 def test_long_documents_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """CTX-09: the stored text of a document is bounded, and it records that there is more."""
-    monkeypatch.setattr(documents, "MOST_CHARS", 10)
+    monkeypatch.setattr(documents, "MAX_CHARS", 10)
     assert documents.read("a", b"0123456789abc").parts == [(None, "0123456789")]
     assert documents.read("a", b"0123456789abc").is_cut
     assert documents.read("a.htm", b"<p>0123456789abc</p>").parts == [(None, "0123456789")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.files.passages import LONGEST, indexed_words_of, split, words_of
+from chat.files.passages import MAX_LENGTH, indexed_words_of, split, words_of
 
 WORDS = "The quick brown fox jumps over the lazy dog. "
 
@@ -15,7 +15,7 @@ WORDS = "The quick brown fox jumps over the lazy dog. "
 def test_passages_are_short_and_lose_nothing(text: str) -> None:
     """CTX-09: whatever the text, all of its words are in its passages, in order."""
     passages = list(split(text))
-    assert all(0 < len(each) <= LONGEST for each in passages)
+    assert all(0 < len(each) <= MAX_LENGTH for each in passages)
     assert "".join("".join(passages).split()) == "".join(text.split())
 
 

@@ -105,7 +105,7 @@ async def test_the_oldest_files_are_replaced_by_a_note_if_a_request_is_too_large
     provider = script(node, ["1"], ["2"])
     session = await node.session(ana)
     picture = files.picture()
-    monkeypatch.setattr(attached_files, "MOST_BYTES", len(picture))
+    monkeypatch.setattr(attached_files, "MAX_BYTES", len(picture))
     for name in ("old.png", "new.png"):
         await sent(node, session, ana, "Look", await uploaded(node, session, ana, picture, name))
     assert [shown(message) for message in provider.requests[1].messages] == [

@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 from yarl import URL
 
-from agents.delegates import MOST_TASKS
+from agents.delegates import MAX_TASKS
 from agents.errors import RequestRejected
 from agents.events import Usage
 from agents.messages import Text, ToolCall
@@ -381,17 +381,17 @@ async def test_message_sent_during_the_wait_is_queued(node: TestNode, ana: User)
 
 async def test_depth_and_number_are_bounded(node: TestNode, ana: User) -> None:
     """RUN-18: an agent at the lowest level has no delegation tools, and too many tasks in one turn are refused."""
-    many = [ask(str(number), number) for number in range(MOST_TASKS + 1)]
+    many = [ask(str(number), number) for number in range(MAX_TASKS + 1)]
     play(
         node,
         chief=[many, ["Done"]],
-        helper=[[ask(agent="expert")], *(["Fine"] for _ in range(MOST_TASKS))],
+        helper=[[ask(agent="expert")], *(["Fine"] for _ in range(MAX_TASKS))],
         expert=[["Deep"]],
     )
     session = await begun(node, ana)
     await node.idle(session)
     results = [call.result for call in await calls(node, session)]
-    assert sum(result == "Fine" for result in results) == MOST_TASKS
+    assert sum(result == "Fine" for result in results) == MAX_TASKS
     assert sum("up to 10 tasks" in result for result in results) == 1
     requests: Mapping[str, Request] = {each.system: each for each in node.provider.requests}
     assert [tool.name for tool in requests["Expert"].tools] == []

@@ -78,7 +78,7 @@ async def test_lossy_layer_loses_nothing(node: TestNode, ana: User, monkeypatch:
 
 async def test_large_attempt_is_synced(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-12, LIVE-02: an attempt with too many messages for events is read from the rows."""
-    monkeypatch.setattr(attempts, "MOST_EVENTS", 1)
+    monkeypatch.setattr(attempts, "MAX_EVENTS", 1)
     node.script([["One."], ["Two."]])
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -117,7 +117,7 @@ async def test_client_that_comes_again_in_mid_text_has_all_of_it(node: TestNode,
 
 async def test_slow_client_catches_up_from_the_rows(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: events that a slow client does not take are dropped, and it gets the rows when it reads again."""
-    monkeypatch.setattr(socket_queue, "MOST_FRAMES", 20)
+    monkeypatch.setattr(socket_queue, "MAX_FRAMES", 20)
     node.script([["word "] * 300])
     session = await node.session(ana)
     slow = await EventViewer(session, asked=await bearer(node, ana)).open(room=1)

@@ -105,7 +105,7 @@ async def test_member_proposes_and_admin_accepts_notes_of_the_workspace(node: Te
 def test_notes_are_few_and_short_and_their_own(ana: User, bo: User) -> None:
     """CTX-08: the number of notes is limited, notes of other users cannot be changed, and the order is stable."""
     session = lifecycle.create_session(owner=ana)
-    for number in range(memory.MOST_NOTES):
+    for number in range(memory.MAX_NOTES):
         note = memory.keep_mine(user=ana, text=f"Note {number}")
     with pytest.raises(Invalid, match="50 notes"):
         memory.keep_mine(user=ana, text="One more")
@@ -181,13 +181,13 @@ def test_proposals_take_no_room_from_notes(ana: User, bo: User) -> None:
     keep: Json = {"workspace_id": workspace}
     gone = memory.keep_ours(author=ana, text="Restore me", **keep)
     memory.change_ours(author=ana, note_id=gone.pk, act="remove", **keep)
-    for number in range(memory.MOST_REMOVED + memory.MOST_PROPOSALS):
+    for number in range(memory.MAX_REMOVED + memory.MAX_PROPOSALS):
         proposal = memory.keep_ours(author=bo, text=f"Proposal {number}", **keep)
-        if number < memory.MOST_REMOVED:
+        if number < memory.MAX_REMOVED:
             memory.change_ours(author=bo, note_id=proposal.pk, act="remove", **keep)
     with pytest.raises(Invalid, match="10 notes that you have proposed"):
         memory.keep_ours(author=bo, text="One more", **keep)
-    for number in range(memory.MOST_NOTES - 1):
+    for number in range(memory.MAX_NOTES - 1):
         memory.keep_ours(author=ana, text=f"Note {number}", **keep)
     memory.change_ours(author=ana, note_id=gone.pk, act="restore", **keep)
     with pytest.raises(Invalid, match="50 notes"):

@@ -20,14 +20,14 @@ pytestmark = pytest.mark.both_databases
 
 SESSIONS = cases(40)
 STOPS = 5
-LONGEST = 0.06
+MAX_SECONDS = 0.06
 
 
 def anything(chance: random.Random) -> list[Step]:
     """Return a response of reasoning, text and calls in any order, with a pause before each."""
     steps: list[Step] = []
     for _ in range(chance.randint(1, 5)):
-        steps.append(Pause(chance.random() * LONGEST / 8))
+        steps.append(Pause(chance.random() * MAX_SECONDS / 8))
         some: list[list[Step]] = [["word " * chance.randint(1, 20)], [ReasoningDelta("hm ")], [*work(1, 2)]]
         steps.extend(chance.choice(some))
     return [*steps, Usage(10, 5)]
@@ -49,7 +49,7 @@ async def test_stop_at_any_moment_leaves_the_session_whole(node: TestNode, ana: 
 
     async def stop_once(session: Session, *, ask: bool) -> bool:
         await node.send(session, ana, "Go")
-        await asyncio.sleep(chance.random() * LONGEST)
+        await asyncio.sleep(chance.random() * MAX_SECONDS)
         stopped = await node.cancel(session, ana)
         if ask:
             await node.send(session, ana, "And?")

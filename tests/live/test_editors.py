@@ -310,8 +310,8 @@ async def test_crowd_of_editors_is_bounded() -> None:
         for count in range(20):
             counting.tracker.note(subscriber, f"m_{number}_{count}", is_open=True)
     shown = await counting.next()
-    assert len(counting.reports[0]) == editing.MOST_REPORTED
-    assert len(shown) == editing.MOST_SHOWN
+    assert len(counting.reports[0]) == editing.MAX_REPORTED
+    assert len(shown) == editing.MAX_SHOWN
     assert len(str(editors_frame(shown))) < 5000
     for subscriber in crowd[1:]:
         subscriber.leave()
@@ -386,7 +386,7 @@ async def test_names_of_editors_come_before_a_crowd_s(
         while "editing" not in (message := await sent.get()) or not message["people"]:
             pass
     assert (message["editing"], message["people"][0]) == ([["m_1", 999]], [999, "Person 999"])
-    assert len(message["people"]) == publisher.MOST_VIEWERS
+    assert len(message["people"]) == publisher.MAX_VIEWERS
     tracker.close()
 
 

@@ -261,7 +261,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     """LIVE-05: in a large session, frames list only some users with the count of all, and arrivals are sent together.
     Typing is shown immediately.
     """
-    monkeypatch.setattr(presence, "LONGEST_PACE", 1e9)
+    monkeypatch.setattr(presence, "MAX_PACE", 1e9)
     monkeypatch.setattr(presence, "SECONDS_PER_USER", 1e9)
     shown: list[Presence] = []
     tracker = PresenceTracker("s_1", "mine", dict, lambda before: shown.append(tracker.shown), lambda: None)
@@ -277,7 +277,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     assert len(str(event)) < 2000
     assert Names(presence_frame(shown[1])["html"]).label == "Online: Person 0, Person 1 and 988 others"
 
-    monkeypatch.setattr(presence, "LONGEST_PACE", 0.0)
+    monkeypatch.setattr(presence, "MAX_PACE", 0.0)
     tracker.receive("other", dict(enumerate(names)), asks=False)
     assert shown[-1].count == 1000
     tracker.close()
@@ -285,7 +285,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
 
 async def test_last_arrival_in_a_crowd_is_shown_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-05: the last change in a large session is delayed, not lost."""
-    monkeypatch.setattr(presence, "LONGEST_PACE", 0.05)
+    monkeypatch.setattr(presence, "MAX_PACE", 0.05)
     counts: asyncio.Queue[int] = asyncio.Queue()
     tracker = PresenceTracker("s_1", "mine", dict, lambda before: counts.put_nowait(tracker.shown.count), lambda: None)
     for count in (30, 31, 32):

@@ -25,7 +25,7 @@ from chat.bus.events import (
 from chat.bus.memory_layer import MemoryLayer
 from chat.bus.publisher import Publisher, layer_messages
 from chat.overrides.redis_layer import RedisLayer
-from chat.services.transaction import LARGEST_IN_EVENT
+from chat.services.transaction import MAX_SIZE_IN_EVENT
 from chat.snapshots import MessageSnapshot, ToolSnapshot, UsageSnapshot
 from tests.support.effort import cases
 
@@ -71,12 +71,12 @@ events = st.lists(
         st.builds(TextAppended, st.just("m_1"), st.just(0), st.integers(0, 50_000).map(lambda n: WIDE * n)),
         st.builds(
             lambda n, revision: MessageChanged("message_updated", revision, "m_1", snapshot(WIDE * n), {"usage": {}}),
-            st.integers(0, LARGEST_IN_EVENT),
+            st.integers(0, MAX_SIZE_IN_EVENT),
             st.integers(1, 100),
         ),
         st.builds(
             lambda n, revision: MessageChanged("tool_exec_end", revision, "m_1", snapshot(tool=tool(n))),
-            st.integers(100, LARGEST_IN_EVENT),
+            st.integers(100, MAX_SIZE_IN_EVENT),
             st.integers(1, 100),
         ),
         st.builds(MessageRemoved, st.integers(1, 100), st.just("m_1")),
@@ -170,7 +170,7 @@ async def test_hanging_layer_is_abandoned_and_logged_once(
     Publishers never wait, and the backlog is bounded.
     """
     monkeypatch.setattr(publishing, "SEND_TIMEOUT", 0.01)
-    monkeypatch.setattr(publishing, "MOST_WAITING", 5)
+    monkeypatch.setattr(publishing, "MAX_WAITING", 5)
     sender = Publisher()
     sender.open()
     for mood in ("hangs", "refuses"):

@@ -64,8 +64,8 @@ class Peer:
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket_queues, "MOST_FRAMES", 3)
-    monkeypatch.setattr(socket_queues, "MOST_CHARS", 100)
+    monkeypatch.setattr(socket_queues, "MAX_FRAMES", 3)
+    monkeypatch.setattr(socket_queues, "MAX_CHARS", 100)
 
 
 async def test_held_frames_follow_their_snapshot() -> None:

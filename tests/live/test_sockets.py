@@ -125,7 +125,7 @@ async def test_slow_viewer_loses_frames_and_catches_up(
     node: TestNode, ana: User, protocol: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: a viewer who falls behind is asked to resync, and has the same state in the end."""
-    monkeypatch.setattr(socket_queues, "MOST_FRAMES", 10)
+    monkeypatch.setattr(socket_queues, "MAX_FRAMES", 10)
     gates = [Gate() for _ in range(12)]
     node.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
     session = await node.session(ana)
@@ -191,8 +191,8 @@ async def test_long_history_comes_in_parts(node: TestNode, ana: User, monkeypatc
 
     A client that loses a part requests it again.
     """
-    monkeypatch.setattr(event_json, "MOST_MESSAGES", 4)
-    monkeypatch.setattr(event_json, "MOST_CHARS", 1000)
+    monkeypatch.setattr(event_json, "MAX_MESSAGES", 4)
+    monkeypatch.setattr(event_json, "MAX_CHARS", 1000)
     node.script(lambda request: ["y" * 700])
     session = await node.session(ana)
     for _ in range(4):
@@ -216,7 +216,7 @@ async def test_long_history_comes_in_parts(node: TestNode, ana: User, monkeypatc
 
 async def test_page_that_missed_too_much_reloads(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: a page that lacks too many messages reloads instead of getting each of them."""
-    monkeypatch.setattr(sync, "MOST_CHANGES", 3)
+    monkeypatch.setattr(sync, "MAX_CHANGES", 3)
     node.script([["Yes"]])
     session = await node.session(ana)
     await node.send(session, ana, "Go")

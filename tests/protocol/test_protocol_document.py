@@ -15,7 +15,7 @@ from chat.command_frames import parse
 from chat.commands import COMMANDS
 from chat.files.contents import Problem
 from chat.live import subscriber
-from chat.live.event_json import MOST_CHARS, MOST_MESSAGES
+from chat.live.event_json import MAX_CHARS, MAX_MESSAGES
 from chat.models import User
 from chat.projections.steps import Step
 from chat.servers import responses
@@ -184,4 +184,4 @@ async def test_example_of_steps_is_true(node: TestNode, ana: User) -> None:
 def test_the_size_of_a_frame_of_changes_is_described() -> None:
     """LIVE-02: the authors of clients can set the limit of their library."""
     sizes = {row[0]: row[1] for row in document.rows("Limits")}["a frame of `changes`"]
-    assert sizes.startswith(f"{MOST_MESSAGES} messages, or about {MOST_CHARS:,} characters")
+    assert sizes.startswith(f"{MAX_MESSAGES} messages, or about {MAX_CHARS:,} characters")

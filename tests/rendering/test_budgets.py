@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agents.process_pool import Limits, ProcessPool, Reason, WorkFailed
 from chat.rendering import budget
-from chat.rendering.budget import LEAST_OUTPUT, LONGEST_MARKDOWN, ON_LOOP, UNLIMITED, Allowance
+from chat.rendering.budget import LEAST_OUTPUT, MAX_MARKDOWN_LENGTH, ON_LOOP, UNLIMITED, Allowance
 from chat.rendering.markdown import blocks as markdown_blocks
 from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import draw_all, is_plain, normalize
@@ -31,7 +31,7 @@ from tests.support.effort import cases, shorten_collections
 # The CPU seconds that one callback of the event loop may take.
 BUDGET = 0.1
 ALLOWANCES = [UNLIMITED, Allowance(0.0), Allowance(0.0004, 5)]
-MOST_TIMES = 20
+MAX_TIMES = 20
 SIZES = [*((name, 20_000, 700) for name in FAMILIES), *((name, 200_000, 9_000) for name in FAMILIES)]
 SIZES += [(name, 2_000_000, 14_000) for name in ("references", "pictures", "lines")]
 
@@ -43,7 +43,7 @@ def _short_collections() -> None:
 
 
 def assert_not_much_larger(blocks: Sequence[str], text: str) -> None:
-    assert sum(map(len, blocks)) <= max(MOST_TIMES * len(text), 2 * LEAST_OUTPUT)
+    assert sum(map(len, blocks)) <= max(MAX_TIMES * len(text), 2 * LEAST_OUTPUT)
 
 
 @pytest.mark.parametrize(("family", "size", "step"), SIZES)
@@ -62,7 +62,7 @@ def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: in
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
     """MSG-12: the longest text that is rendered on the event loop stays within the budget."""
-    text = FAMILIES[family](render.LONGEST_HERE)
+    text = FAMILIES[family](render.MAX_LENGTH_HERE)
     started = thread_time()
     drawn = render.draw_soon(text)
     assert thread_time() - started < BUDGET
@@ -148,13 +148,13 @@ def test_references_expand_by_their_source_at_most() -> None:
     """MSG-12: references expand as in cmark; further references stay text."""
     text = FAMILIES["references"](40_000)
     [paragraph] = draw_all(text)
-    assert paragraph.count("<a ") == budget.MOST_EXPANDED // len("http://x/" + "y" * 20_000)
+    assert paragraph.count("<a ") == budget.MAX_EXPANDED // len("http://x/" + "y" * 20_000)
     assert paragraph.count("[a]") > 6_000
     many = "[a]: http://x/y\n\n" + "- [a]\n" * 20_000
-    assert draw_all(many)[0].count("<a ") == LONGEST_MARKDOWN // len("http://x/y")
+    assert draw_all(many)[0].count("<a ") == MAX_MARKDOWN_LENGTH // len("http://x/y")
     title = "t" * 5_000
     [paragraph] = draw_all(f'[a]: http://x/y "{title}"\n\n' + "[a] " * 1_000)
-    assert paragraph.count("<a ") == budget.MOST_EXPANDED // len("http://x/y" + title)
+    assert paragraph.count("<a ") == budget.MAX_EXPANDED // len("http://x/y" + title)
 
 
 def test_many_blocks_that_are_small_each_are_much_together() -> None:
@@ -173,7 +173,7 @@ def test_a_text_that_is_too_long_is_markdown_up_to_a_line(monkeypatch: pytest.Mo
     first = next(index for index, block in enumerate(blocks) if is_plain(block))
     assert set(blocks[:first]) == {"<p><em>a</em></p>"}
     assert all(map(is_plain, blocks[first:]))
-    assert first == LONGEST_MARKDOWN // 5 + 1
+    assert first == MAX_MARKDOWN_LENGTH // 5 + 1
     shown = "".join(
         block.removeprefix('<pre class="plain"><code>').removesuffix("</code></pre>") for block in blocks[first:]
     )
@@ -181,9 +181,9 @@ def test_a_text_that_is_too_long_is_markdown_up_to_a_line(monkeypatch: pytest.Mo
 
 
 def limits_for_tests(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(budget, "LONGEST_MARKDOWN", 60)
-    patch.setattr(budget, "LONGEST_LINE", 20)
-    patch.setattr(markdown_blocks, "LONGEST_PLAIN", 15)
+    patch.setattr(budget, "MAX_MARKDOWN_LENGTH", 60)
+    patch.setattr(budget, "MAX_LINE_LENGTH", 20)
+    patch.setattr(markdown_blocks, "MAX_PLAIN_LENGTH", 15)
 
 
 @settings(deadline=None, max_examples=cases(100))
@@ -261,7 +261,7 @@ def test_json_is_laid_out_as_far_as_that_helps(text: str) -> None:
     started = thread_time()
     drawn = output(text, in_color=True)
     assert thread_time() - started < 2 * BUDGET
-    assert len(drawn.shown) + len(drawn.rest) <= MOST_TIMES * len(text)
+    assert len(drawn.shown) + len(drawn.rest) <= MAX_TIMES * len(text)
 
 
 def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:

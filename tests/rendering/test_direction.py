@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chat.rendering.markdown.render import LONGEST_AUTO, direction_of, render
+from chat.rendering.markdown.render import MAX_AUTO_LENGTH, direction_of, render
 
-FILL = " 1." * LONGEST_AUTO
+FILL = " 1." * MAX_AUTO_LENGTH
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ WITHOUT_EXPRESSIONS = {"json"}
 # Expressions of quick lexers whose match takes quadratic time. All their matches in a text together take no more: the
 # words after `<<` do not overlap, a match after `super(` or `%` ends before the next one, and the lengths of gaps and
 # lines of code with colors are limited.
-MOST_GROWTH = {
+MAX_GROWTH = {
     r"<<-?\s*(\'?)\\?(\w+)[\w\W]+?\2": 2,
     r"(super)(\s*)(\([\w,?.$\s]+\s*\))": 2,
     r"%(\(\w+\))?[-#0 +]*([0-9]+|[*])?(\.([0-9]+|[*]))?[hlL]?[E-GXc-giorsaux%]": 2,
@@ -113,7 +113,7 @@ def test_quick_lexers_take_quadratic_time_at_most(name: str) -> None:
     assert isinstance(lexer, RegexLexer) or name in WITHOUT_EXPRESSIONS
     start = re.escape(SLOW_STARTS.get(name, "")) or None
     for pattern in {pattern for pattern, _action in rules_of(lexer)}:
-        is_slow = growth(pattern.pattern, pattern.flags) > MOST_GROWTH.get(pattern.pattern, 1)
+        is_slow = growth(pattern.pattern, pattern.flags) > MAX_GROWTH.get(pattern.pattern, 1)
         assert is_slow <= (start is not None and pattern.pattern.removeprefix("(?s)").startswith(start)), pattern
     inner = {known_as(language) for _pattern, action in rules_of(lexer) for language in lexers_in(action)}
     assert inner <= QUICK - SLOW_STARTS.keys()  # only code that is marked as one of these is searched for slow starts
@@ -170,7 +170,7 @@ async def test_a_stream_with_little_code_from_elsewhere_is_exact() -> None:
 
 async def test_a_stream_with_too_much_code_in_one_block_is_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-01: another process draws the block without what is before it, so that it colors more than in the text."""
-    monkeypatch.setattr(highlight, "MOST_LANGUAGES", 1)
+    monkeypatch.setattr(highlight, "MAX_LANGUAGES", 1)
     stream = MarkdownStream(ON_LOOP)
     stream.start(thread_time(), seconds=60)
     stream.feed("> ```c\n> int a;\n> ```\n> ```cpp\n> int b;\n> ```\n\nAnd *then*.\n\n")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.rendering.text.text_diff import AROUND, LONGEST, MOST_PIECES, Piece, difference, pieces_for_display
+from chat.rendering.text.text_diff import AROUND, MAX_LENGTH, MAX_PIECES, Piece, difference, pieces_for_display
 
 Change = tuple[str, str]
 SENTENCES = "".join(f"Sentence {number}. " for number in range(1_000))
@@ -101,7 +101,7 @@ def test_line_break_alone_is_seen() -> None:
 def test_giant_texts_are_bounded(before: str, after: str) -> None:
     """MSG-12: the difference of two very different megabytes takes bounded time, and the shown pieces are small."""
     pieces = pieces_for_display(before, after)
-    assert len(pieces) <= MOST_PIECES + 1
-    assert sum(len(piece.text) + len(piece.end) for piece in pieces) <= 2 * LONGEST + MOST_PIECES * (
-        2 * AROUND + LONGEST
+    assert len(pieces) <= MAX_PIECES + 1
+    assert sum(len(piece.text) + len(piece.end) for piece in pieces) <= 2 * MAX_LENGTH + MAX_PIECES * (
+        2 * AROUND + MAX_LENGTH
     )

@@ -16,7 +16,7 @@ from chat.models import ChatMessage
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.messages.file_changes import change_of
 from chat.rendering.messages.frames import message_html
-from chat.rendering.text.json_text import DEEPEST, colored, indent_json
+from chat.rendering.text.json_text import MAX_DEPTH, colored, indent_json
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 VALUES = st.recursive(
@@ -59,7 +59,7 @@ def test_layout_is_that_of_json_itself(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{not json}", "[1,]", '{"a": 1} and more', "plain", "", "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)]
+    "text", ["{not json}", "[1,]", '{"a": 1} and more', "plain", "", "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)]
 )
 def test_what_cannot_be_laid_out_is_shown_as_it_is(text: str) -> None:
     assert indent_json(text) == text

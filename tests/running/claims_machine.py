@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from chat import ids
 from chat.models import ChatMessage, RunState, Session, SessionRun, User
 from chat.runner.heartbeat import SAFE_SHARE
-from chat.runner.resume import MOST_CLAIMS, TurnSnapshot, open_claim, read_open_turn
+from chat.runner.resume import MAX_CLAIMS, TurnSnapshot, open_claim, read_open_turn
 from chat.runs import lease
 from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
 from chat.runs.lease import Claim
@@ -33,7 +33,7 @@ from chat.services.sessions.lifecycle import create_session
 
 ROUNDS = 20
 # The most runs of one turn without a finished response. The next turn in the same claim is counted separately.
-MOST_PLAYS = MOST_CLAIMS + 1
+MAX_PLAYS = MAX_CLAIMS + 1
 
 
 class LostAnswer(OperationalError):  # noqa: N818  # the answer is lost, the work is done
@@ -214,7 +214,7 @@ class Claims(RuleBasedStateMachine):
         self.disturb(at, way)
         self._taken_over(at.keeper.worker_id)
 
-    @rule_of(connected, times=st.integers(1, 2 * MOST_PLAYS))
+    @rule_of(connected, times=st.integers(1, 2 * MAX_PLAYS))
     def crash(self, at: Node, times: int) -> None:
         """End a process, then the process that takes over its sessions, and so on."""
         for _ in range(times):
@@ -332,7 +332,7 @@ class Claims(RuleBasedStateMachine):
             self._finish(node, run, "ok", *end(found.state.open.id if found.state.open else ""))
             return
         self.plays[run.turn] += 1
-        assert self.plays[run.turn] <= MOST_PLAYS, "a turn that ends its process is taken up again and again"
+        assert self.plays[run.turn] <= MAX_PLAYS, "a turn that ends its process is taken up again and again"
         if found.state.open:
             self._submit(node, run, "ok", *end(found.state.open.id))
 

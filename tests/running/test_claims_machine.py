@@ -22,9 +22,9 @@ from tests.support.effort import cases
 
 pytestmark = pytest.mark.django_db
 STEPS = 50
-# Correct claims run EXAMPLES examples. For a fault, up to MOST_TRIES seeds are tried, starting with a good one.
+# Correct claims run EXAMPLES examples. For a fault, up to MAX_TRIES seeds are tried, starting with a good one.
 EXAMPLES = cases(15)
-MOST_TRIES = 40
+MAX_TRIES = 40
 
 
 def play(ana: User, number: int, *, examples: int) -> None:
@@ -99,7 +99,7 @@ FAULTS = {
     ),
     "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 0),
     "the loser does not notice": Fault("does not know that one is lost", lease_keeper, "reconcile", nothing_lost, 2),
-    "a turn ends its process": Fault("again and again", resume, "MOST_CLAIMS", 10**9, 5),
+    "a turn ends its process": Fault("again and again", resume, "MAX_CLAIMS", 10**9, 5),
 }
 
 
@@ -113,5 +113,5 @@ def test_fault_that_is_put_back_is_found(ana: User, monkeypatch: pytest.MonkeyPa
 
 
 def search(ana: User, first: int) -> None:
-    for number in range(first, first + MOST_TRIES):
+    for number in range(first, first + MAX_TRIES):
         play(ana, number, examples=3)

@@ -100,7 +100,7 @@ def test_least_recently_used_session_is_dropped(
 ) -> None:
     """CTX-01: the memory for contexts is bounded, and a session that exceeds the bound is not kept."""
     settings.CHECK_CONTEXT_CACHE = False
-    monkeypatch.setattr(context_rows, "MOST_CHARS", 7 * CHARS_OF_ROW)
+    monkeypatch.setattr(context_rows, "MAX_CHARS", 7 * CHARS_OF_ROW)
     other = create_session(owner=ana, title="Other")
     for number, text in enumerate(TEXTS, 1):
         add(other, number, text)

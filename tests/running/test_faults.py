@@ -21,7 +21,7 @@ from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
 from chat.runner import agent_input, bridge, runtime, writer
 from chat.runner.agent_input import AgentInput
 from chat.runner.bridge import EXHAUSTED
-from chat.runner.resume import MOST_CLAIMS
+from chat.runner.resume import MAX_CLAIMS
 from chat.runner.runner import INPUT_READS_AT_ONCE, THREADS, Runner
 from chat.runs import lease
 from chat.runs.local_runner import BegunTurn
@@ -340,7 +340,7 @@ async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: T
     crashing = Crashing(hasty, session)
     hasty.script(crashing)
     await hasty.send(session, ana, "Go")
-    for _ in range(MOST_CLAIMS):
+    for _ in range(MAX_CLAIMS):
         await crashing.crash()
     await hasty.idle(session)
     assert (await answers(hasty, session))[-1] == ("failed", str(EXHAUSTED))
@@ -355,10 +355,10 @@ async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: T
 async def test_turn_that_makes_progress_may_lose_many_processes(hasty: TestNode, ana: User) -> None:
     """RUN-15: attempts are counted from the last finished response."""
     session = await hasty.session(ana)
-    crashing = Crashing(hasty, session, tools={MOST_CLAIMS})
+    crashing = Crashing(hasty, session, tools={MAX_CLAIMS})
     hasty.script(crashing)
     await hasty.send(session, ana, "Go")
-    for _ in range(2 * MOST_CLAIMS - 2):
+    for _ in range(2 * MAX_CLAIMS - 2):
         await crashing.crash()
     hasty.script(lambda request: ["Done."])
     await hasty.do(declare_all_dead)
@@ -368,8 +368,8 @@ async def test_turn_that_makes_progress_may_lose_many_processes(hasty: TestNode,
 
 async def test_turns_that_fail_or_are_stopped_are_no_attempts_at_the_next_one(node: TestNode, ana: User) -> None:
     """RUN-10, RUN-15: turns that failed or were stopped do not count as attempts of the next turn."""
-    gates = [Gate() for _ in range(MOST_CLAIMS)]
-    failing = [[AuthenticationFailed("Wrong key.")]] * MOST_CLAIMS
+    gates = [Gate() for _ in range(MAX_CLAIMS)]
+    failing = [[AuthenticationFailed("Wrong key.")]] * MAX_CLAIMS
     node.script([*failing, *[[gate] for gate in gates], ["Hello."]])
     session = await node.session(ana)
     for _ in failing:

@@ -44,7 +44,7 @@ async def test_outage_of_the_database_is_no_blocked_loop(
 ) -> None:
     """RUN-15: after a long outage of the database, the lease is renewed at once, and the event loop is not blamed."""
     monkeypatch.setattr(heartbeat, "LeaseKeeper", Keeper)
-    monkeypatch.setattr(heartbeat, "LONGEST_STALL", STALL)
+    monkeypatch.setattr(heartbeat, "MAX_STALL", STALL)
     monkeypatch.setattr(heartbeat, "jittered", lambda _seconds: STALL / 5)
     done = asyncio.Event()
     thread = Heartbeat(dict, lambda beat: done.set() if beat.worker_id == "beat 12" else None, lambda _until: None)
@@ -59,7 +59,7 @@ async def test_outage_of_the_database_is_no_blocked_loop(
 async def test_worker_with_a_blocked_loop_does_not_renew_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-15: if reports wait too long for the event loop, there are no beats until the loop has handled one."""
     monkeypatch.setattr(heartbeat, "LeaseKeeper", Keeper)
-    monkeypatch.setattr(heartbeat, "LONGEST_STALL", STALL)
+    monkeypatch.setattr(heartbeat, "MAX_STALL", STALL)
     monkeypatch.setattr(heartbeat, "jittered", lambda _seconds: 0.0)
     monkeypatch.setattr(Keeper, "first", 12)
     blamed, handled = threading.Event(), asyncio.Event()

@@ -156,7 +156,7 @@ async def test_worker_listens_again_after_an_outage(server: Redis, caplog: pytes
 
 async def test_list_of_work_is_bounded(server: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without workers, the list of requests does not grow beyond its limit, and it expires."""
-    monkeypatch.setattr(redis_wakeups, "MOST_KEPT", 3)
+    monkeypatch.setattr(redis_wakeups, "MAX_KEPT", 3)
     for number in range(10):
         send(Wakeup(WakeupKind.WORK, f"s_{number}"))
     await wakeups.close_sender()

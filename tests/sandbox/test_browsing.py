@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.sandbox import browsing
-from agents.sandbox.browsing import MOST_ENTRIES, NotThere
+from agents.sandbox.browsing import MAX_ENTRIES, NotThere
 
 
 @pytest.fixture
@@ -104,9 +104,9 @@ def test_a_file_that_grows_is_read_to_where_it_ended(root: Path) -> None:
 
 
 def test_a_huge_folder_is_listed_in_part(root: Path) -> None:
-    for number in range(MOST_ENTRIES + 5):
+    for number in range(MAX_ENTRIES + 5):
         (root / "src" / f"{number:05}").touch()
     listing = browsing.list_folder(root, "src")
-    assert (len(listing.entries), listing.left_out) == (MOST_ENTRIES, 6)
+    assert (len(listing.entries), listing.left_out) == (MAX_ENTRIES, 6)
     assert listing.entries[0].name == "00000"
-    assert len(walked(root)) == MOST_ENTRIES + 8
+    assert len(walked(root)) == MAX_ENTRIES + 8

@@ -14,7 +14,7 @@ from agents.messages import ToolCall, ToolResult
 from agents.sandbox import probe, process, usage
 from agents.sandbox.command import Limits, Sandbox
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX, available
-from agents.toolbox.terminal import LONGEST_OUTPUT, PREVIEW
+from agents.toolbox.terminal import MAX_OUTPUT_LENGTH, PREVIEW
 from agents.tools import ToolContext
 
 
@@ -131,13 +131,13 @@ async def test_long_output_goes_to_a_file(sandbox: Sandbox) -> None:
     assert "The whole output is in .parley/output-1.txt: read it with read_file" in result.content
     again = await call(sandbox, "read_file", path=".parley/output-1.txt", offset=10_000, limit=2)
     assert again.content == "Line 10000\nLine 10001\n\n[Lines 10000 to 10001 of 20000. Read on with offset=10002.]"
-    result = await call(sandbox, "bash", command=f"head -c {LONGEST_OUTPUT + 1} /dev/zero | tr '\\0' x")
+    result = await call(sandbox, "bash", command=f"head -c {MAX_OUTPUT_LENGTH + 1} /dev/zero | tr '\\0' x")
     assert ".parley/output-2.txt" in result.content
 
 
 async def test_output_up_to_the_limit_is_given_whole(sandbox: Sandbox) -> None:
-    result = await call(sandbox, "bash", command=f"head -c {LONGEST_OUTPUT} /dev/zero | tr '\\0' x")
-    assert result.content == "x" * LONGEST_OUTPUT
+    result = await call(sandbox, "bash", command=f"head -c {MAX_OUTPUT_LENGTH} /dev/zero | tr '\\0' x")
+    assert result.content == "x" * MAX_OUTPUT_LENGTH
 
 
 async def test_a_link_does_not_lead_long_output_out_of_the_workspace(sandbox: Sandbox) -> None:

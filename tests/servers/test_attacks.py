@@ -16,7 +16,7 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, FormData, WSMsgType, WSServerHandshakeError
 
 from chat.command_frames import BYTES_PER_CHARACTER, FRAME_OVERHEAD
-from chat.servers.limits import MOST_FRAGMENTS
+from chat.servers.limits import MAX_FRAGMENTS
 from tests.servers.conftest import (
     CONNECTIONS_PER_ADDRESS,
     MAX_MESSAGE_CHARS,
@@ -28,7 +28,7 @@ from tests.servers.conftest import (
 
 pytestmark = pytest.mark.server
 MEGABYTE = 1024 * 1024
-LONGEST_FRAME = BYTES_PER_CHARACTER * MAX_MESSAGE_CHARS + FRAME_OVERHEAD
+MAX_FRAME_LENGTH = BYTES_PER_CHARACTER * MAX_MESSAGE_CHARS + FRAME_OVERHEAD
 PATIENCE = 30
 
 
@@ -405,7 +405,7 @@ async def test_socket_that_reads_nothing_fills_no_memory(person: Person, running
 async def test_frames_behind_a_slow_command_are_not_read(person: Person, running: Running) -> None:
     """The server once read twenty-one frames of 19 MB while it carried out one command."""
     session = await person.session()
-    frame = json.dumps({"type": "rename", "title": "x" * (LONGEST_FRAME - 1000)})
+    frame = json.dumps({"type": "rename", "title": "x" * (MAX_FRAME_LENGTH - 1000)})
     async with await person.socket(session) as socket:
         transport = transport_of(socket)
         with closing(sqlite3.connect(running.data / "parley.sqlite3", isolation_level=None)) as database:
@@ -426,7 +426,7 @@ async def test_unfinished_frames_of_all_sockets_are_bounded(person: Person, runn
         sockets = [await stack.enter_async_context(await person.socket(session)) for _ in range(SOCKETS_PER_USER)]
         transports = [transport_of(each) for each in sockets]
         for each in transports:
-            each.write(unfinished_frame(LONGEST_FRAME - 1))
+            each.write(unfinished_frame(MAX_FRAME_LENGTH - 1))
         assert await first_close(sockets) == 1013
         for each in transports:
             each.abort()
@@ -442,7 +442,7 @@ async def test_frame_that_does_not_grow_is_given_up(person: Person) -> None:
 async def test_frame_beyond_the_limit_is_refused_by_its_head(person: Person) -> None:
     session = await person.session()
     async with await person.socket(session) as socket:
-        transport_of(socket).write(unfinished_frame(1000, length=LONGEST_FRAME + 1))
+        transport_of(socket).write(unfinished_frame(1000, length=MAX_FRAME_LENGTH + 1))
         assert await first_close([socket]) == 1009
 
 
@@ -450,11 +450,11 @@ async def test_message_of_countless_fragments_is_refused(person: Person) -> None
     """Empty fragments do not count as bytes. Their number was not limited, and each took memory."""
     session = await person.session()
     async with await person.socket(session) as socket:
-        transport_of(socket).write(b"\x01\x80\0\0\0\0" + b"\x00\x80\0\0\0\0" * MOST_FRAGMENTS)
+        transport_of(socket).write(b"\x01\x80\0\0\0\0" + b"\x00\x80\0\0\0\0" * MAX_FRAGMENTS)
         assert await first_close([socket]) == 1009
 
 
-def unfinished_frame(size: int, length: int = LONGEST_FRAME) -> bytes:
+def unfinished_frame(size: int, length: int = MAX_FRAME_LENGTH) -> bytes:
     """Return the first bytes of a masked text frame of the given length."""
     return b"\x81\xff" + length.to_bytes(8) + b"\0\0\0\0" + b"x" * size
 

@@ -127,7 +127,7 @@ def test_refused_files_change_nothing(session: Session, ana: User, bo: User) -> 
             session=session, author=ana, text="A", attachment_ids=[mine, foreign]
         )
         assert refusal(send) == "attachment_gone"
-    many = [uploaded(session, ana) for _ in range(attachments.MOST_PER_MESSAGE + 1)]
+    many = [uploaded(session, ana) for _ in range(attachments.MAX_PER_MESSAGE + 1)]
     assert refusal(lambda: send_message(session=session, author=ana, text="A", attachment_ids=many)) == "invalid"
     assert not ChatMessage.objects.exists()
     assert not Attachment.objects.exclude(message=None).exists()

@@ -74,7 +74,7 @@ def test_viewers_sync_when_changes_are_too_scattered(
     """LIVE-02: if the changed places do not fit one event, a revision is left out, so that viewers request a sync."""
     published: list[ChatEvent] = []
     monkeypatch.setattr("chat.bus.publisher.publish", lambda session_id, events: published.extend(events))
-    monkeypatch.setattr(context_inclusion, "MOST_PLACES", 1)
+    monkeypatch.setattr(context_inclusion, "MAX_PLACES", 1)
     rows = fill(session, HI, HI, HI, HI)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[3].pk}
     with django_capture_on_commit_callbacks(execute=True):

@@ -143,7 +143,7 @@ def test_who_cannot_see_the_files_gets_none(session: Session, folder: Path, bo: 
 
 
 def _size(patch: pytest.MonkeyPatch, settings: Settings) -> None:
-    patch.setattr(service, "MOST_SECONDS", -1.0)
+    patch.setattr(service, "MAX_SECONDS", -1.0)
 
 
 def _disk(patch: pytest.MonkeyPatch, settings: Settings) -> None:

@@ -89,7 +89,7 @@ def test_sizes_and_numbers_are_bounded(
     settings.MAX_ATTACHMENT_MB = 1
     with pytest.raises(ServiceError, match="too large"):
         add(ana, workspace, data="x" * 1_100_000)
-    monkeypatch.setattr(knowledge, "MOST_FILES", 1)
+    monkeypatch.setattr(knowledge, "MAX_FILES", 1)
     add(ana, workspace)
     with pytest.raises(Invalid, match="up to 1 files"):
         add(ana, workspace, "Two.md")

@@ -26,7 +26,7 @@ from chat.limits.rates import DAY, RATES, RateLimited, duration_words, rates
 from chat.limits.whole_sessions import reading_whole
 from chat.models import ChatMessage, User
 from chat.origin import Interface, Origin, using_origin
-from chat.services.people.login_throttle import FREE_GUESSES, LONGEST_DELAY, delay_after
+from chat.services.people.login_throttle import FREE_GUESSES, MAX_DELAY, delay_after
 from chat.services.sessions import lifecycle
 from tests.api.asking import Asker, code, token_of
 from tests.support.redis import Redis
@@ -105,7 +105,7 @@ def test_delay_doubles_up_to_a_bound(guesses: int) -> None:
     delay = delay_after(guesses)
     assert (delay == 0) == (guesses < FREE_GUESSES)
     assert delay <= delay_after(guesses + 1) <= max(2 * delay, 2)
-    assert delay <= LONGEST_DELAY
+    assert delay <= MAX_DELAY
 
 
 def test_a_day_has_few_guesses_of_one_name() -> None:
@@ -262,7 +262,7 @@ def test_whole_sessions_are_read_one_at_a_time_for_each_user(
 ) -> None:
     """Reading large sessions uses a core for seconds, so a user's parallel requests are refused and other users are
     served."""
-    monkeypatch.setattr(whole_sessions, "MOST", 1)
+    monkeypatch.setattr(whole_sessions, "MAX_AT_ONCE", 1)
     is_read, is_held = threading.Event(), threading.Event()
 
     def read() -> None:
@@ -290,7 +290,7 @@ def test_large_answers_that_a_user_does_not_read_are_bounded(
     """The size of a user's unread answers is bounded, because each may have tens of megabytes.
     An answer that is closed or deleted makes room. Other users have their own limit.
     """
-    monkeypatch.setattr(whole_sessions, "MOST_UNREAD", 5)
+    monkeypatch.setattr(whole_sessions, "MAX_UNREAD", 5)
 
     def ask(user: User) -> HttpResponse:
         with reading_whole(user) as until_read:
@@ -328,7 +328,7 @@ def test_projections_of_a_session_take_the_place_of_their_user(
     ana: User, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """A projection of a session needs a slot of its user and is refused without a free one."""
-    monkeypatch.setattr(whole_sessions, "MOST", 0)
+    monkeypatch.setattr(whole_sessions, "MAX_AT_ONCE", 0)
     session = lifecycle.create_session(owner=ana)
     answer = Asker(token_of(ana)).get(f"/api/sessions/{session.pk}/{path}")
     assert (code(answer), answer["Retry-After"]) == ((429, "rate_limited"), "5")

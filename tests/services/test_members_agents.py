@@ -224,7 +224,7 @@ def test_archived_agents_come_back(ana: User, bo: User, place: int) -> None:
 
 def test_there_is_room_for_some(ana: User, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Archived agents do not count towards the limit, and only the newest of them are kept."""
-    monkeypatch.setattr(members_agents, "MOST_AGENTS", 2)
+    monkeypatch.setattr(members_agents, "MAX_AGENTS", 2)
     rows = [make(ana, place, title=f"Agent {number}") for number in range(2)]
     assert code(act=make, author=ana, place=place) == "invalid"
     assert code(act=members_agents.copy, author=ana, workspace_id=place, name="assistant") == "invalid"

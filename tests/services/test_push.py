@@ -82,7 +82,7 @@ def test_registering_again_renews(ana: User) -> None:
 
 def test_number_of_browsers_is_bounded(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """UI-22: each user has a limit of browsers, because every notification sends a message to each of them."""
-    monkeypatch.setattr(push, "MOST", 2)
+    monkeypatch.setattr(push, "MAX_BROWSERS", 2)
     for path in ("a", "b"):
         register(ana, Browser(path))
     with pytest.raises(Invalid, match="2 browsers"):
@@ -136,7 +136,7 @@ def test_users_remove_their_own_browsers_only(ana: User, bo: User) -> None:
 
 def test_results_are_recorded(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """UI-22: expired subscriptions are removed immediately, failing ones after several failures."""
-    monkeypatch.setattr(push, "MOST_FAILURES", 2)
+    monkeypatch.setattr(push, "MAX_FAILURES", 2)
     good, bad, gone = (register(ana, Browser(path)).pk for path in ("good", "bad", "gone"))
     push.record_delivery(delivered=[good], failed=[bad], gone=[gone])
     assert browsers_of(ana) == ["good", "bad"]

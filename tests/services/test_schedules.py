@@ -170,7 +170,7 @@ def test_bad_values_are_refused(
 
 def test_session_has_twenty_schedules_at_most(session: Session, ana: User) -> None:
     """UI-24: a removed schedule does not count, and is restored only if the limit allows it."""
-    rows = [added(session, ana) for _ in range(schedules.MOST)]
+    rows = [added(session, ana) for _ in range(schedules.MAX_SCHEDULES)]
     assert code_of(lambda: added(session, ana)) == "invalid"
     whose: dict[str, Any] = {"author": ana, "session_id": session.pk, "schedule_id": rows[0].pk}
     schedules.remove(**whose)
@@ -182,7 +182,7 @@ def test_user_has_a_limit_of_schedules_in_all_sessions(
     session: Session, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """UI-24: a user's schedules are limited, because many at one moment would delay those of other users."""
-    monkeypatch.setattr(schedules, "MOST_OF_USER", 2)
+    monkeypatch.setattr(schedules, "MAX_OF_USER", 2)
     others = create_session(owner=ana)
     rows = [added(session, ana), added(others, ana)]
     assert code_of(lambda: added(others, ana)) == "invalid"
@@ -223,11 +223,11 @@ def test_schedule_that_its_user_removed_is_off_if_another_user_restores_it(
 
 def test_the_last_removed_schedules_can_be_restored_until_they_are_purged(session: Session, ana: User) -> None:
     """UI-24: only the last removed schedules are kept, and their texts are purged after a while."""
-    for _ in range(schedules.MOST_REMOVED + 2):
+    for _ in range(schedules.MAX_REMOVED + 2):
         schedules.remove(author=ana, session_id=session.pk, schedule_id=added(session, ana).pk)
-    assert Schedule.objects.count() == schedules.MOST_REMOVED
+    assert Schedule.objects.count() == schedules.MAX_REMOVED
     kept = added(session, ana)
-    assert purging.purge(before=timezone.now() + timedelta(seconds=1))["schedules"] == schedules.MOST_REMOVED
+    assert purging.purge(before=timezone.now() + timedelta(seconds=1))["schedules"] == schedules.MAX_REMOVED
     assert list(Schedule.objects.all()) == [kept]
 
 

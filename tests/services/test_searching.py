@@ -85,7 +85,7 @@ def test_users_find_only_what_they_may_see(ana: User, bo: User, session: Session
 @pytest.mark.parametrize("word", ["分析", "deployment"])
 def test_sessions_with_the_newest_messages_are_found(ana: User, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """UI-11: if more sessions than the limit have a word, those that had it last are found."""
-    monkeypatch.setattr(search, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(search, "MAX_SESSIONS", 2)
     first, second, third = (create_session(owner=ana) for _ in range(3))
     for each in (first, second, third, first):
         say(each, ana, f"An {word} again")

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.models import Attachment, ChatMessage, KnowledgeFile, MessageDelta, Session, SessionRun, User, Workspace
-from chat.queries.verifying import MOST_LINES, Verification
+from chat.queries.verifying import MAX_LINES, Verification
 from chat.services.sessions import lifecycle
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, TOOL, fill
 from tests.support.rest import check_rest
@@ -148,7 +148,7 @@ def test_problems_of_one_session_are_a_few_lines(session: Session) -> None:
 
     lines = found()
 
-    assert len(lines) == MOST_LINES + 1
+    assert len(lines) == MAX_LINES + 1
     assert lines[-1].startswith(f"{session.pk}: and ")
 
 

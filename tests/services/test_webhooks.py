@@ -182,7 +182,7 @@ def test_events_have_to_be_known_and_some(owner: User, workspace: Workspace) -> 
 def test_a_workspace_has_a_limited_number_of_webhooks(
     owner: User, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managing, "MOST_WEBHOOKS", 2)
+    monkeypatch.setattr(managing, "MAX_WEBHOOKS", 2)
     first = add(owner, workspace)
     add(owner, workspace)
     assert "up to 2" in words(owner, workspace)

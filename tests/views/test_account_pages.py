@@ -249,8 +249,8 @@ def test_many_guesses_from_one_network_do_not_delay_others(monkeypatch: pytest.M
 
     for _ in range(password_hashing.AT_ONCE):
         turns.take("guessing")
-    with ThreadPoolExecutor(password_hashing.MOST_WAITING + 2) as threads:
-        guesses = [threads.submit(guess, "guessing") for _ in range(password_hashing.MOST_WAITING)]
+    with ThreadPoolExecutor(password_hashing.MAX_WAITING + 2) as threads:
+        guesses = [threads.submit(guess, "guessing") for _ in range(password_hashing.MAX_WAITING)]
         for _ in guesses:
             assert began.acquire(timeout=20)
         with pytest.raises(password_hashing.HashersBusy):
@@ -262,7 +262,7 @@ def test_many_guesses_from_one_network_do_not_delay_others(monkeypatch: pytest.M
         for done in (*guesses, *others):
             done.result(20)
     assert order[:3] == ["office", "guessing", "office"]
-    assert order.count("guessing") == password_hashing.MOST_WAITING
+    assert order.count("guessing") == password_hashing.MAX_WAITING
     turns.take("office")  # the turn is free again
 
 

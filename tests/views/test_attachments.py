@@ -85,7 +85,7 @@ def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
 def test_a_file_is_stored_once_for_its_key(ana_s: Client, session: Session) -> None:
     """MSG-02: the browser uploads a file again after a lost response. A file that was sent since is refused."""
     first = taken(ana_s, session, b"a", key="k")
-    with patch.object(attachments, "MOST_UNSENT", 1):  # which the file itself has used up
+    with patch.object(attachments, "MAX_UNSENT", 1):  # which the file itself has used up
         assert taken(ana_s, session, b"a", key="k") == first
     assert taken(ana_s, session, b"a", key="k2")["id"] != first["id"]
     assert taken(ana_s, create_session(owner=session.owner), b"a", key="k")["id"] != first["id"]
@@ -165,7 +165,7 @@ def test_number_of_unsent_files_is_limited_and_old_ones_are_deleted(
     ana_s: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-12: the number of unsent files is limited, and old ones are deleted."""
-    monkeypatch.setattr(attachments, "MOST_UNSENT", 2)
+    monkeypatch.setattr(attachments, "MAX_UNSENT", 2)
     first, second = (taken(ana_s, session, files.picture()) for _ in range(2))
     assert refused(post(ana_s, session, b"third")) == (422, "too_many_unsent")
     old = timezone.now() - attachments.UNSENT_KEPT

@@ -74,7 +74,7 @@ def _check_roles(messages: list[Json]) -> None:
         )
 
 
-LARGEST_IMAGE = 5 * 1024 * 1024
+MAX_IMAGE_SIZE = 5 * 1024 * 1024
 MEDIA = {"image": {"image/png", "image/jpeg", "image/gif", "image/webp"}, "document": {"application/pdf"}}
 ALLOWED = {
     "user": {"text", "image", "document", "tool_result"},
@@ -119,7 +119,7 @@ def _check_source(where: str, block: Json) -> None:
         size = len(base64.b64decode(source["data"], validate=True))
     except ValueError:
         raise RequestRefusedError(f"{where}: {kind}.source.base64.data: Invalid base64 data") from None
-    if not size or (kind == "image" and len(source["data"]) > LARGEST_IMAGE):
+    if not size or (kind == "image" and len(source["data"]) > MAX_IMAGE_SIZE):
         raise RequestRefusedError(f"{where}: {kind}.source.base64: image exceeds 5 MB maximum, or is empty")
     if not 0 < len(block.get("title", "x")) <= 500 or (kind == "image" and "title" in block):
         raise RequestRefusedError(f"{where}: {kind}.title: String should have between 1 and 500 characters")

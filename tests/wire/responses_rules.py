@@ -42,7 +42,7 @@ KNOWN = frozenset(
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 REASONS = re.compile(r"^(o\d|gpt-[56])")
 PLAIN = re.compile(r"^gpt-4")
-LONGEST_ID = 64
+MAX_ID_LENGTH = 64
 FIELDS = {
     "message": {"type", "id", "role", "content", "status", "phase"},
     "function_call": {"type", "id", "call_id", "name", "arguments", "status"},
@@ -77,7 +77,7 @@ def _check_item(where: str, item: Json) -> None:
         raise RequestRefusedError(f"Invalid value: '{kind}'.", f"{where}.type")
     for key in item.keys() - FIELDS[kind]:
         raise RequestRefusedError(f"Unknown parameter: '{where}.{key}'.", f"{where}.{key}")
-    if "id" in item and not (item["id"].startswith(f"{PREFIX[kind]}_") and len(item["id"]) <= LONGEST_ID):
+    if "id" in item and not (item["id"].startswith(f"{PREFIX[kind]}_") and len(item["id"]) <= MAX_ID_LENGTH):
         raise RequestRefusedError(
             f"Invalid '{where}.id': '{item['id']}'. Expected an ID that begins with '{PREFIX[kind]}'.", f"{where}.id"
         )
@@ -127,7 +127,7 @@ def _check_call(where: str, item: Json) -> None:
         raise RequestRefusedError(f"Invalid '{where}.name': string does not match pattern '^[a-zA-Z0-9_-]+$'.")
     if not isinstance(item.get("arguments"), str):
         raise RequestRefusedError(f"Invalid type for '{where}.arguments': expected a string.")
-    if not item.get("call_id") or len(item["call_id"]) > LONGEST_ID:
+    if not item.get("call_id") or len(item["call_id"]) > MAX_ID_LENGTH:
         raise RequestRefusedError(
             f"Invalid '{where}.call_id': string too long. Expected a string with maximum length 64.", f"{where}.call_id"
         )

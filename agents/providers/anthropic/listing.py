@@ -5,7 +5,7 @@ from __future__ import annotations
 from anthropic.types import ModelInfo
 
 from agents.providers.base import ListedModel
-from agents.reasoning import EFFORTS, LARGEST_BUDGET, ReasoningSupport
+from agents.reasoning import EFFORTS, MAX_BUDGET, ReasoningSupport
 
 
 def listed_model(model: ModelInfo) -> ListedModel:
@@ -27,7 +27,7 @@ def _reasoning_support(model: ModelInfo) -> ReasoningSupport | None:
         adaptive=adaptive,
         # The list does not state whether the model thinks without being asked. All recent ones do.
         always=adaptive,
-        most_tokens=_positive(model.max_tokens) or LARGEST_BUDGET,
+        most_tokens=_positive(model.max_tokens) or MAX_BUDGET,
     )
 
 

@@ -11,7 +11,7 @@ from anthropic import AnthropicError, APIStatusError, AsyncAnthropic, DefaultAio
 
 from agents.messages import Json
 from agents.providers.anthropic.listing import listed_model
-from agents.providers.anthropic.request import LONGEST_NAME, to_request
+from agents.providers.anthropic.request import MAX_NAME_LENGTH, to_request
 from agents.providers.anthropic.stream import AnthropicReader, StreamState
 from agents.providers.base import ListedModel, Request
 from agents.providers.conversation import names_by_safe_name
@@ -19,7 +19,7 @@ from agents.providers.dialect import REFUSED_THINKING, Dialect, Refusal, omit_re
 from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.transport import client_options
 
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 # Parameters that are never left out, because the request would have another meaning without them.
 NEEDED = frozenset({"model", "messages", "max_tokens", "system", "tools", "tool_choice", "thinking.type"})
 NO_BUDGETS = re.compile(r"thinking\.type\.enabled.{0,5} is not supported|budget_tokens.{0,40}not supported")
@@ -63,11 +63,11 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
         return other_dialects(dialect, refusal, body)
 
     def _reader(self, request: Request, dialect: Dialect) -> AnthropicReader:
-        names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
+        names = names_by_safe_name((tool.name for tool in request.tools), MAX_NAME_LENGTH)
         return AnthropicReader(StreamState(self.name, names))
 
     async def _list_models(self) -> dict[str, ListedModel]:
-        return {model.id: listed_model(model) async for model in self.client.models.list(limit=MOST_LISTED)}
+        return {model.id: listed_model(model) async for model in self.client.models.list(limit=MAX_LISTED)}
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:

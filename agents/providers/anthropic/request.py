@@ -10,10 +10,10 @@ from agents.messages import File, Json, Message, Part, Text, Thinking, ToolCall,
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, CallIds, as_note, safe_name, turns
 from agents.providers.dialect import USUAL, Dialect, without
-from agents.reasoning import ANSWER_ROOM, SMALLEST_BUDGET, ReasoningSupport
+from agents.reasoning import ANSWER_ROOM, MIN_BUDGET, ReasoningSupport
 
-LONGEST_NAME = 128
-LONGEST_ID = 200
+MAX_NAME_LENGTH = 128
+MAX_ID_LENGTH = 200
 MAX_TOKENS = 16_384
 # Older models refuse a limit above the most tokens that they can write. For models that choose how much they think,
 # thinking counts towards the limit, and takes much of it at the highest levels of effort.
@@ -95,9 +95,9 @@ def _within(limit: int | None, thinking: Json | None) -> Json | None:
     budget = (thinking or {}).get("budget_tokens", 0)
     if not (thinking and budget and limit):
         return thinking
-    if limit <= SMALLEST_BUDGET:
+    if limit <= MIN_BUDGET:
         return None
-    return {**thinking, "budget_tokens": min(budget, max(limit - ANSWER_ROOM, SMALLEST_BUDGET))}
+    return {**thinking, "budget_tokens": min(budget, max(limit - ANSWER_ROOM, MIN_BUDGET))}
 
 
 def _support(request: Request) -> ReasoningSupport:
@@ -124,7 +124,7 @@ def _thinking(request: Request, options: dict[str, Any], dialect: Dialect) -> Js
         thinking = {"type": thinking}
     if thinking is None and budget:
         budget = min(int(budget), _support(request).largest_budget)
-        thinking = {"type": "enabled", "budget_tokens": max(budget, SMALLEST_BUDGET)}
+        thinking = {"type": "enabled", "budget_tokens": max(budget, MIN_BUDGET)}
     support = request.support
     if not isinstance(thinking, Mapping):
         wanted = support is not None and support.adaptive and (support.always or bool(request.reasoning.effort))
@@ -165,7 +165,7 @@ def _tools(request: Request) -> list[Json]:
     """
     tools = [_tool(spec) for spec in request.tools]
     if not tools:
-        names = {safe_name(call.name, LONGEST_NAME) for message in request.messages for call in message.tool_calls}
+        names = {safe_name(call.name, MAX_NAME_LENGTH) for message in request.messages for call in message.tool_calls}
         tools = [_tool(ToolSpec(name, "No longer available.", {"properties": {}})) for name in sorted(names)]
     if tools:
         tools[-1]["cache_control"] = CACHED
@@ -174,7 +174,7 @@ def _tools(request: Request) -> list[Json]:
 
 def _tool(spec: ToolSpec) -> Json:
     schema = {"type": "object", **spec.parameters}
-    return {"name": safe_name(spec.name, LONGEST_NAME), "description": spec.description, "input_schema": schema}
+    return {"name": safe_name(spec.name, MAX_NAME_LENGTH), "description": spec.description, "input_schema": schema}
 
 
 def _messages(request: Request, provider: str, is_asked: bool, thoughts: list[tuple[Thinking, Json]]) -> list[Json]:
@@ -183,7 +183,7 @@ def _messages(request: Request, provider: str, is_asked: bool, thoughts: list[tu
     The first and the last message are the user's. With `is_asked=False`, the list may also be empty or end with the
     assistant. The thinking in it is added to `thoughts`: each part with its block.
     """
-    ids = CallIds(LONGEST_ID)
+    ids = CallIds(MAX_ID_LENGTH)
     sides: list[Json] = []
     for is_model, group in turns(request.messages):
         if is_model:
@@ -250,5 +250,5 @@ def _blocks_of_part(part: Part, provider: str, model: str, ids: CallIds) -> Iter
         case Thinking(data=data) if "redacted" in data and part.is_of(provider, model):
             yield {"type": "redacted_thinking", "data": data["redacted"]}
         case ToolCall():
-            name = safe_name(part.name, LONGEST_NAME)
+            name = safe_name(part.name, MAX_NAME_LENGTH)
             yield {"type": "tool_use", "id": ids.new(part.id), "name": name, "input": part.arguments}

@@ -111,8 +111,8 @@ def _summary(before: str, conversation: str) -> str:
         for found in _SAID.finditer(conversation)
     ]
     kept = [line.removeprefix("- ") for line in before.splitlines() if line.startswith("- ")]
-    short = [shorten(line, texts.LONGEST_SAID, placeholder=" …") for line in [*kept, *said]]
-    lines = "\n".join(f"- {line}" for line in short[-texts.MOST_SAID :])
+    short = [shorten(line, texts.MAX_SAID_LENGTH, placeholder=" …") for line in [*kept, *said]]
+    lines = "\n".join(f"- {line}" for line in short[-texts.MAX_SAID :])
     return _in_language_of(lines, texts.SUMMARY).format(lines=lines).strip()
 
 

@@ -7,11 +7,11 @@ from textwrap import shorten
 from agents.messages import ToolCall, ToolResult
 
 # The most characters of a call's arguments in the answer after it.
-LONGEST_ARGUMENTS = 80
+MAX_ARGUMENTS_LENGTH = 80
 # The beginning of the instructions in a request for a summary, and the most lines and characters that a summary has.
 SUMMARIZER = "You summarize conversations"
-MOST_SAID = 8
-LONGEST_SAID = 120
+MAX_SAID = 8
+MAX_SAID_LENGTH = 120
 SUMMARY = """\
 A summary by the demo agent, which only lists what people wrote:
 
@@ -247,7 +247,9 @@ def result_line(call: ToolCall, result: ToolResult, failed: str = FAILED) -> str
     asked = call.arguments.get("title") or call.arguments.get("question")
     if asked:
         return f"- **{asked}** {result.content}"
-    arguments = shorten(", ".join(str(value) for value in call.arguments.values()), LONGEST_ARGUMENTS, placeholder=" …")
+    arguments = shorten(
+        ", ".join(str(value) for value in call.arguments.values()), MAX_ARGUMENTS_LENGTH, placeholder=" …"
+    )
     state = failed if result.is_error else ""
     if "\n" in result.content:
         return f"- `{call.name}({arguments})`{state}:\n\n```\n{result.content.replace('```', '` ` `')}\n```\n"

@@ -47,7 +47,7 @@ LISTING = 20.0
 # suit the chat template of the model.
 REFUSALS = frozenset({400, 404, 405, 422, 500})
 # The most pieces of refused reasoning that are remembered, so that they are not sent again.
-MOST_REFUSED = 10_000
+MAX_REFUSED = 10_000
 
 WIRE_ERRORS = (StreamedFailureError, UnreadableError, TruncatedError, httpx2.HTTPError, aiohttp.ClientError, OSError)
 
@@ -266,7 +266,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             return False
         made = [_key(part) for message in request.messages for part in message.parts if self._is_own(part, request)]
         self._refused.update(dict.fromkeys(made))
-        while len(self._refused) > MOST_REFUSED:
+        while len(self._refused) > MAX_REFUSED:
             del self._refused[next(iter(self._refused))]
         if made:
             logger.info("%s refuses the reasoning of %s; requests leave it out from now on", self.name, request.model)

@@ -20,7 +20,7 @@ PIECES = frozenset(
 )
 BOM = b"\xef\xbb\xbf"
 # In bytes. A larger event or document is treated as invalid, because the server sends another format or never ends it.
-LARGEST_EVENT = 32 * 2**20
+MAX_EVENT_SIZE = 32 * 2**20
 LONE = "\ufffd"
 
 
@@ -78,7 +78,7 @@ class SseParser:
     def feed(self, chunk: bytes) -> list[tuple[bytes, bytes]]:
         """Return the events that the chunk completes, each as (name, data). The name is often empty.
 
-        Raise ValueError for an event of more than LARGEST_EVENT bytes.
+        Raise ValueError for an event of more than MAX_EVENT_SIZE bytes.
         """
         if not chunk:
             return []
@@ -105,7 +105,7 @@ class SseParser:
         if not rest:
             return
         self._size += len(rest)
-        if self._size > LARGEST_EVENT:
+        if self._size > MAX_EVENT_SIZE:
             raise ValueError("an event without end")
         self._partial.append(rest)
 
@@ -126,7 +126,7 @@ class SseParser:
 
     def _add(self, value: bytes) -> None:
         self._size += len(value)
-        if self._size > LARGEST_EVENT:
+        if self._size > MAX_EVENT_SIZE:
             raise ValueError("an event without end")
         self._data.append(value.removeprefix(b" "))
 
@@ -196,7 +196,7 @@ class DocumentDecoder:
 
     def feed(self, chunk: bytes) -> Iterator[ProviderEvent]:
         self._size += len(chunk)
-        if self._size > LARGEST_EVENT:
+        if self._size > MAX_EVENT_SIZE:
             raise UnreadableError("a document without end")
         self._chunks.append(chunk)
         return iter(())

@@ -20,11 +20,11 @@ from agents.events import ProviderEvent, ReasoningDelta, TextDelta, ToolCallDelt
 PACE_READS = True
 Delta = TextDelta | ReasoningDelta | ToolCallDelta
 # In seconds. A token that is read alone costs several times as much as one that is read with others. So a stream pauses
-# for SHORTEST_PAUSE between two reads, which is about the time between two frames. While many streams are open, it
+# for MIN_PAUSE between two reads, which is about the time between two frames. While many streams are open, it
 # pauses longer, up to a limit that users do not notice.
-SHORTEST_PAUSE = 0.05
+MIN_PAUSE = 0.05
 PAUSE_PER_STREAM = 0.0005
-LONGEST_PAUSE = 0.16
+MAX_PAUSE = 0.16
 # Pauses end together, at multiples of this many seconds, because an iteration of the event loop that many streams share
 # costs less than one for each stream.
 STEP = 0.02
@@ -50,7 +50,7 @@ class ReadPacer:
         """The seconds to pause after each read."""
         if not PACE_READS:
             return 0.0
-        return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, self.streams * PAUSE_PER_STREAM))
+        return min(MAX_PAUSE, max(MIN_PAUSE, self.streams * PAUSE_PER_STREAM))
 
 
 read_pacer = ReadPacer()

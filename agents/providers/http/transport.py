@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # If a server asks for a wait of at most this many seconds, the SDK waits and retries. For a longer wait, the agent loop
 # decides (`agents.loop`), and users see it.
-LONGEST_SDK_WAIT = 10.0
+MAX_SDK_WAIT = 10.0
 # The statuses of refusals that ask to wait.
 TEMPORARY = frozenset({429, 503})
 # A session has one stream at a time. With the SDKs' own limit of 1,000 connections, stream 1,001 would wait without an
@@ -58,7 +58,7 @@ def client_options(connect_timeout: float) -> ClientOptions:
 
 def is_long_wait(seconds: float | None) -> bool:
     """Return whether a server asks for a longer wait than the SDKs may do."""
-    return seconds is not None and seconds > LONGEST_SDK_WAIT
+    return seconds is not None and seconds > MAX_SDK_WAIT
 
 
 def body_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

@@ -26,7 +26,7 @@ from agents.providers.openai.stream import OpenAIReader
 from agents.providers.openai.stream import StreamState as ChatState
 
 OFFICIAL = re.compile(r"https://([^/]+\.)?openai(\.azure)?\.com(:\d+)?(/|$)")
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 # The fields in which lists of models state the context window: those of vLLM and SGLang, and of OpenRouter.
 WINDOW_FIELDS = ("max_model_len", "context_length")
 LIMIT_FIELDS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -108,7 +108,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         return other_dialects(dialect, refusal, body)
 
     def _reader(self, request: Request, dialect: Dialect) -> Reader:
-        names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
+        names = names_by_safe_name((tool.name for tool in request.tools), MAX_NAME_LENGTH)
         if dialect.responses:
             return ResponsesReader(ResponsesState(self.name, names))
         return OpenAIReader(ChatState(self.name, request.model, names))

@@ -17,7 +17,7 @@ from agents.providers.openai.details import DETAILS
 from agents.providers.openai.stream import TAGS
 from agents.thinking_tags import CLOSE, OPEN
 
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 # The id for a call that was stored without one, because the vendor refuses an empty id.
 NAMELESS = "call"
 # Stands for the reasoning of an answer without any, such as another model's. Servers may refuse an empty text.
@@ -67,7 +67,7 @@ def to_request(
 
 
 def _tool(spec: ToolSpec) -> Json:
-    name = safe_name(spec.name, LONGEST_NAME)
+    name = safe_name(spec.name, MAX_NAME_LENGTH)
     parameters = {"type": "object", **spec.parameters}
     return {"type": "function", "function": {"name": name, "description": spec.description, "parameters": parameters}}
 
@@ -156,7 +156,7 @@ def _model_side(
 
 
 def _tool_call(call: ToolCall, dialect: Dialect, maker: str) -> Json:
-    function = {"name": safe_name(call.name, LONGEST_NAME), "arguments": arguments_text(call)}
+    function = {"name": safe_name(call.name, MAX_NAME_LENGTH), "arguments": arguments_text(call)}
     return {"id": _call_id(call.id, dialect), "type": "function", "function": function, **own_field(EXTRA, call, maker)}
 
 

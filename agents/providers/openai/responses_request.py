@@ -13,9 +13,9 @@ from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, CallIds, safe_name, turns
 from agents.providers.dialect import Dialect, without
 
-LONGEST_NAME = 64
-LONGEST_ID = 64
-FEWEST_TOKENS = 16
+MAX_NAME_LENGTH = 64
+MAX_ID_LENGTH = 64
+MIN_TOKENS = 16
 # Names of options in Chat Completions, which a configuration may use, and their names in this API.
 RENAMED = {
     "max_tokens": "max_output_tokens",
@@ -50,7 +50,7 @@ def to_request(
     if request.system.strip():
         body["instructions"] = request.system
     if request.max_tokens:
-        body["max_output_tokens"] = max(request.max_tokens, FEWEST_TOKENS)
+        body["max_output_tokens"] = max(request.max_tokens, MIN_TOKENS)
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
         if request.tool_choice == "none":
@@ -79,7 +79,7 @@ def _object(value: object) -> Mapping[str, Any]:
 def _tool(spec: ToolSpec) -> Json:
     return {
         "type": "function",
-        "name": safe_name(spec.name, LONGEST_NAME),
+        "name": safe_name(spec.name, MAX_NAME_LENGTH),
         "description": spec.description,
         "parameters": {"type": "object", **spec.parameters},
         # Strict schemas may not have defaults or optional parameters.
@@ -88,7 +88,7 @@ def _tool(spec: ToolSpec) -> Json:
 
 
 def _input(request: Request, provider: str, sent_reasoning: list[Thinking]) -> list[Json]:
-    ids = CallIds(LONGEST_ID)
+    ids = CallIds(MAX_ID_LENGTH)
     sent: set[str] = set()
     items: list[Json] = []
     for is_model, group in turns(request.messages):
@@ -171,7 +171,7 @@ def _own_item(part: Part, provider: str, model: str) -> tuple[Json | None, str]:
             return (_reasoning_item(part) if part.is_of(provider, model) else None), data.get("after", "")
         case Text(data=data) | ToolCall(data=data):
             prefix, item_id = "fc_" if isinstance(part, ToolCall) else "msg_", data.get("item_id", "")
-            is_known = item_id.startswith(prefix) and len(item_id) <= LONGEST_ID
+            is_known = item_id.startswith(prefix) and len(item_id) <= MAX_ID_LENGTH
             is_empty = isinstance(part, Text) and not part.text
             return ({"id": item_id} if is_known and not is_empty else None), data.get("after", "")
     return None, ""
@@ -186,7 +186,7 @@ def _reasoning_item(part: Thinking) -> Json | None:
     match item:
         case {"type": "reasoning", "id": str(item_id), "summary": list()} if item_id.startswith("rs_"):
             readable = isinstance(item.get("encrypted_content"), str) or isinstance(item.get("content"), list)
-            return item if readable and len(item_id) <= LONGEST_ID else None
+            return item if readable and len(item_id) <= MAX_ID_LENGTH else None
     return None
 
 
@@ -200,6 +200,6 @@ def _text_item(part: Text, own: Json) -> Json:
 
 
 def _call_item(part: ToolCall, own: Json, ids: CallIds) -> Json:
-    name = safe_name(part.name, LONGEST_NAME)
+    name = safe_name(part.name, MAX_NAME_LENGTH)
     head = {"type": "function_call", **own}
     return {**head, "call_id": ids.new(part.id), "name": name, "arguments": arguments_text(part)}

@@ -12,7 +12,7 @@ from agents.toolbox.address_policy import host_pattern
 from agents.web_addresses import parse_address
 
 ServiceType = Literal["searxng", "brave", "tavily"]
-MOST_RESULTS = 20
+MAX_RESULTS = 20
 DEFAULT_KEYS: Mapping[ServiceType, str] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 DEFAULT_URLS: Mapping[ServiceType, str] = {
     "brave": "https://api.search.brave.com/res/v1",
@@ -38,7 +38,7 @@ class SearchConfig(BaseModel):
     # The hosts whose IP address need not be public.
     internal_hosts: tuple[Annotated[str, AfterValidator(host_pattern)], ...] = ()
     api_key_env: str = ""
-    results: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
+    results: Annotated[int, Field(ge=1, le=MAX_RESULTS)] = 8
     # The most seconds for one search.
     timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
     # Passed unchanged to the service.

@@ -16,9 +16,9 @@ from agents.toolbox.search.config import SearchConfig, ServiceType
 from agents.web_addresses import parse_address
 
 Period = Literal["any", "day", "week", "month", "year"]
-LONGEST_TITLE = 200
-LONGEST_ADDRESS = 2_000
-LONGEST_SNIPPET = 600
+MAX_TITLE_LENGTH = 200
+MAX_ADDRESS_LENGTH = 2_000
+MAX_SNIPPET_LENGTH = 600
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 
@@ -72,12 +72,12 @@ def _results(entries: object) -> Iterator[Result]:
             texts = [entry.get("content") or entry.get("description"), *(extra if isinstance(extra, list) else ())]
             snippet = " … ".join(filter(None, map(_plain, texts)))
             title = _plain(entry.get("title")) or url
-            yield Result(title[:LONGEST_TITLE], url, snippet[:LONGEST_SNIPPET])
+            yield Result(title[:MAX_TITLE_LENGTH], url, snippet[:MAX_SNIPPET_LENGTH])
 
 
 def _address(value: object) -> str:
     """Return the value if it is a web address, else ""."""
-    if not isinstance(value, str) or len(value) > LONGEST_ADDRESS or re.search(r"[\s\x00-\x1f<>\"]", value):
+    if not isinstance(value, str) or len(value) > MAX_ADDRESS_LENGTH or re.search(r"[\s\x00-\x1f<>\"]", value):
         return ""
     try:
         url = parse_address(value)
@@ -90,7 +90,7 @@ def _plain(text: object) -> str:
     """Return a text on one line, without the tags and entities with which services mark the words of the query."""
     if not isinstance(text, str):
         return ""
-    return " ".join(clean(html.unescape(_TAG.sub("", text[: 4 * LONGEST_SNIPPET]))).split())
+    return " ".join(clean(html.unescape(_TAG.sub("", text[: 4 * MAX_SNIPPET_LENGTH]))).split())
 
 
 def _searxng(search: Search, config: SearchConfig, key: str) -> SearchRequest:

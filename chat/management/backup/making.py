@@ -38,9 +38,9 @@ IN_MEMORY = 8 << 20
 # Errors of a file or folder that was deleted, or replaced by another kind of file, after it was listed.
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 # Bytes of a file's path in the folder of all workspaces. A restore first writes it below a folder with a longer name.
-LONGEST_PATH = 3_500
+MAX_PATH_LENGTH = 3_500
 # The most unreadable entries that are reported by name, and the most characters of a path.
-MOST_REPORTED, LONGEST_REPORTED = 20, 500
+MAX_REPORTED, MAX_REPORTED_LENGTH = 20, 500
 
 
 def folder() -> Path:
@@ -165,8 +165,8 @@ class _Unreadable:
         if error.errno in GONE:
             return
         self.count += 1
-        if self.count <= MOST_REPORTED:
-            shown = str(path) if len(str(path)) <= LONGEST_REPORTED else f"{str(path)[:LONGEST_REPORTED]}…"
+        if self.count <= MAX_REPORTED:
+            shown = str(path) if len(str(path)) <= MAX_REPORTED_LENGTH else f"{str(path)[:MAX_REPORTED_LENGTH]}…"
             self._report(f"Left out of the backup, because it cannot be read: {shown}: {error.strerror}")
 
 
@@ -181,7 +181,7 @@ def _walk(root: Path, unreadable: _Unreadable) -> Iterator[tuple[int, str]]:
     while folders:
         path = folders.pop()
         try:
-            if len(os.fsencode(path)) > LONGEST_PATH or path.count("/") > MAX_DEPTH:
+            if len(os.fsencode(path)) > MAX_PATH_LENGTH or path.count("/") > MAX_DEPTH:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
             with open_folder(root, path) as folder, os.scandir(folder) as entries:
                 below = []

@@ -24,7 +24,7 @@ from chat.rendering.markdown.sanitize import clean, escape
 logger = logging.getLogger(__name__)
 PLAIN = '<pre class="plain">'
 # In characters. Source is shown in blocks of at most this length, so that a browser lays out only the visible ones.
-LONGEST_PLAIN = 8_000
+MAX_PLAIN_LENGTH = 8_000
 
 _ODD = re.compile("[\r\0\ud800-\udfff]")
 
@@ -137,9 +137,9 @@ class PlainText:
 
     def _complete(self) -> Iterator[str]:
         start = 0
-        while len(self._text) - start > LONGEST_PLAIN:
-            newline = self._text.rfind("\n", start, start + LONGEST_PLAIN)
-            end = newline + 1 if newline >= 0 else start + LONGEST_PLAIN
+        while len(self._text) - start > MAX_PLAIN_LENGTH:
+            newline = self._text.rfind("\n", start, start + MAX_PLAIN_LENGTH)
+            end = newline + 1 if newline >= 0 else start + MAX_PLAIN_LENGTH
             if (block := self._text[start:end]).strip():
                 yield plain(block)
             start = end

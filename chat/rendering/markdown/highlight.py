@@ -25,15 +25,15 @@ MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
 # The CPU time for all code of one message. It is well below the limit of a process for rendering a message.
-MOST_SECONDS = 0.5
+MAX_SECONDS_OF_TEXT = 0.5
 # The timer ends a lexer again after this time if Python ignored the first exception, as in a destructor.
 AGAIN_SECONDS = 0.05
 # Less time than this is not worth a start.
 LEAST_SECONDS = 0.01
 # The most characters of code that are highlighted in one message.
-MOST_COLORED = 50_000
+MAX_COLORED = 50_000
 # The most languages that are highlighted in one message. Loading the lexer of a language takes 10 to 50 ms.
-MOST_LANGUAGES = 12
+MAX_LANGUAGES = 12
 _GAP = re.compile(r"\s{400}")
 
 _LANGUAGES = frozenset(
@@ -216,7 +216,7 @@ class Colors:
     def __init__(self, allowance: Allowance = UNLIMITED, spent: Colored = Colored()) -> None:  # noqa: B008  # a value
         self._allowance = allowance
         self.spent = spent
-        self.seconds = MOST_SECONDS
+        self.seconds = MAX_SECONDS_OF_TEXT
         self.missing = self.is_over = False
 
     def allow(self, code: str, language: str) -> bool:
@@ -224,7 +224,7 @@ class Colors:
         if not self._allowance.colors:
             return False
         spent = Colored(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
-        if spent.characters > MOST_COLORED or len(spent.languages) > MOST_LANGUAGES:
+        if spent.characters > MAX_COLORED or len(spent.languages) > MAX_LANGUAGES:
             self.is_over = True
             return False
         self.spent = spent

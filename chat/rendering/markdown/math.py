@@ -20,7 +20,7 @@ from chat.rendering.budget import BudgetExceeded, Meter
 from chat.rendering.markdown.mathml import mathml
 
 # In characters. Converting a longer formula may take more than 30 ms, and the time grows with the square of the length.
-LONGEST_AT_ONCE = 1_500
+MAX_LENGTH_AT_ONCE = 1_500
 
 _CLOSING = {"$$": "$$", "\\[": "\\]"}
 # Delimiters of formulas. Not formulas: $5 and $10, US$ 6, $HOME/$USER.
@@ -184,7 +184,7 @@ def _mathml(source: str, env: EnvType, *, display: bool) -> str | None:
     meter: Meter | None = env["meter"]
     if meter is not None and meter.is_limited:
         meter.check()
-        if len(source) > LONGEST_AT_ONCE:
+        if len(source) > MAX_LENGTH_AT_ONCE:
             if env["final"]:
                 raise BudgetExceeded
             return None

@@ -36,7 +36,7 @@ CITATION_LENGTH = 25
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
 # The most lines of a link definition.
-MOST_DEFINITION_LINES = 10
+MAX_DEFINITION_LINES = 10
 # In characters. Of a longer inline text that grows, only the new part is drawn.
 LONG_INLINE = 1_000
 _UNSETTLED = re.compile(r"[\[\\$]")
@@ -274,7 +274,7 @@ def _define(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if not state.src.startswith("[", state.bMarks[start] + state.tShift[start]):
         return False
     before = state.lineMax
-    limit = min(before, start + MOST_DEFINITION_LINES)
+    limit = min(before, start + MAX_DEFINITION_LINES)
     state.lineMax = next((line for line in range(start + 1, limit) if _ends_definition(state, line)), limit)
     try:
         return reference(state, start, end, silent)

@@ -16,7 +16,7 @@ from threading import RLock
 from unicodedata import bidirectional
 
 from agents.process_pool import Limits, ProcessPool, WorkFailed
-from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, BudgetExceeded, end_of_markdown
+from chat.rendering.budget import IN_THREAD, MAX_MARKDOWN_LENGTH, ON_LOOP, Allowance, BudgetExceeded, end_of_markdown
 from chat.rendering.markdown import external_images
 from chat.rendering.markdown.blocks import draw_all, normalize, plain_blocks
 from chat.rendering.markdown.highlight import is_colorable
@@ -25,12 +25,12 @@ __all__ = ["blocks", "colored", "draw", "draw_all", "draw_soon", "remember", "re
 
 logger = logging.getLogger(__name__)
 # In characters. A longer text is always sent to another process. Common Markdown of this length takes about 30 ms.
-LONGEST_HERE = 20_000
+MAX_LENGTH_HERE = 20_000
 # Limits that the same text will always reach. After other failures it is rendered again.
 LASTING = ("cpu", "memory", "output", "time")
 # In characters of HTML. While Chromium parses an element with dir="auto", it searches for the first letter again after
 # each child. This takes seconds for a long block whose letters are all in code, which has its own direction.
-LONGEST_AUTO = 10_000
+MAX_AUTO_LENGTH = 10_000
 _NO_TEXT = re.compile(r'<code dir="ltr">.*?</code>|<[^>]*>|&#?\w+;', re.DOTALL)
 _DIRECTIONS = {"L": "ltr", "R": "rtl", "AL": "rtl"}
 
@@ -105,7 +105,7 @@ def direction_of(html: str) -> str:
 
     It is the direction that a browser would determine.
     """
-    if len(html) <= LONGEST_AUTO:
+    if len(html) <= MAX_AUTO_LENGTH:
         return "auto"
     found = (_DIRECTIONS.get(bidirectional(letter)) for text in _texts(html) for letter in text)
     return next(filter(None, found), "ltr")
@@ -163,18 +163,18 @@ def colored(code: str, language: str) -> str | None:
 
 def draw_soon(text: str) -> tuple[str, ...] | None:
     """Return the blocks of a text if they are cached or rendered within the event loop's allowance, else None."""
-    return _quickly(text, ON_LOOP) if len(text) <= LONGEST_MARKDOWN else None
+    return _quickly(text, ON_LOOP) if len(text) <= MAX_MARKDOWN_LENGTH else None
 
 
 def remember(text: str, drawn: tuple[str, ...]) -> None:
     """Cache the blocks of a text that was streamed, so that a page does not render it again."""
-    if len(text) <= LONGEST_MARKDOWN:
+    if len(text) <= MAX_MARKDOWN_LENGTH:
         _cache.put(text, drawn)
 
 
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the Markdown part of a text, and the blocks for the rest of a very long text."""
-    if len(text) <= LONGEST_MARKDOWN:
+    if len(text) <= MAX_MARKDOWN_LENGTH:
         return text, ()
     source = normalize(text)
     end = end_of_markdown(source)
@@ -183,7 +183,7 @@ def _split(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
     drawn = _cache.get(head)
-    if drawn is None and len(head) <= LONGEST_HERE:
+    if drawn is None and len(head) <= MAX_LENGTH_HERE:
         try:
             drawn = draw_all(normalize(head), allowance)
         except BudgetExceeded:
@@ -201,7 +201,7 @@ def _keep(head: str, pieces: list[bytes]) -> tuple[str, ...]:
 def _without_colors(head: str, failed: WorkFailed, allowance: Allowance) -> tuple[str, ...]:
     """Draw a text here with plain code. If that exceeds the allowance, too, show the text as source."""
     try:
-        if len(head) > LONGEST_HERE:
+        if len(head) > MAX_LENGTH_HERE:
             raise BudgetExceeded
         drawn, form = draw_all(normalize(head), replace(allowance, colors=False)), "without colors"
     except BudgetExceeded:

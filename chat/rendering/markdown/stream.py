@@ -26,7 +26,7 @@ from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import PlainText, draw_block, normalize, plain
 from chat.rendering.markdown.code_blocks import CODE_START
 from chat.rendering.markdown.footnotes import COUNT
-from chat.rendering.markdown.highlight import MAX_SECONDS, MOST_SECONDS, Colored, Colors
+from chat.rendering.markdown.highlight import MAX_SECONDS, MAX_SECONDS_OF_TEXT, Colored, Colors
 from chat.rendering.markdown.parser import Drawing, References
 from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
 
@@ -181,7 +181,7 @@ class _Frozen:
         There, all code shares the time and the length that are allowed. Here, each block had them for itself.
         """
         all_seconds = self._num_codes_elsewhere * MAX_SECONDS
-        return self._lacks_colors or self._has_too_much_code or all_seconds > MOST_SECONDS
+        return self._lacks_colors or self._has_too_much_code or all_seconds > MAX_SECONDS_OF_TEXT
 
     def add(self, slices: Sequence[str]) -> tuple[list[Op], Sequence[str]]:
         """Freeze slices of source, each a top-level block with the definitions before it.

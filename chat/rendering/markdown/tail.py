@@ -16,7 +16,7 @@ from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS
 from markdown_it.token import Token
 
 from chat import addresses
-from chat.rendering.budget import LONGEST_TAIL, BudgetExceeded, Expansions, Meter
+from chat.rendering.budget import MAX_TAIL_LENGTH, BudgetExceeded, Expansions, Meter
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import draw_block, is_plain, plain
 from chat.rendering.markdown.code_blocks import CODE_START
@@ -62,7 +62,7 @@ class TailDrawing:
     def parse(self, source: str) -> Parsed:
         """Parse the tail or its beginning. Return no blocks if the parser fails."""
         if source != self._parsed_source:
-            if len(source) > LONGEST_TAIL and self._meter.is_limited:
+            if len(source) > MAX_TAIL_LENGTH and self._meter.is_limited:
                 raise BudgetExceeded
             references: References = ChainMap({}, self._references)
             try:

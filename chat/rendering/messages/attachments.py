@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from chat.snapshots import AttachmentSnapshot
 
 # The largest size of a single image, in CSS pixels.
-LARGEST = (360, 320)
-LONGEST_ENDING = 12
+MAX_SIZE = (360, 320)
+MAX_ENDING_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ def split_files(files: Iterable[AttachmentSnapshot]) -> Attached:
 
 
 def _picture(file: AttachmentSnapshot) -> Picture:
-    width, height = file.width or LARGEST[0], file.height or LARGEST[1]
-    scale = min(1, LARGEST[0] / width, LARGEST[1] / height)
+    width, height = file.width or MAX_SIZE[0], file.height or MAX_SIZE[1]
+    scale = min(1, MAX_SIZE[0] / width, MAX_SIZE[1] / height)
     return Picture(file.id, file.name, max(1, round(width * scale)), max(1, round(height * scale)))
 
 
 def _document(file: AttachmentSnapshot) -> Document:
     stem, dot, ending = file.name.rpartition(".")
-    if not stem or len(ending) > LONGEST_ENDING:
+    if not stem or len(ending) > MAX_ENDING_LENGTH:
         stem, dot, ending = file.name, "", ""
     return Document(file.id, file.name, stem, dot + ending, file.kind, file.size, file.pages)

@@ -12,7 +12,7 @@ from chat.runs.elicitations import Asked, asked_of
 from chat.snapshots import MessageSnapshot
 
 # In characters. A longer message is not used as a heading.
-LONGEST_TITLE = 160
+MAX_TITLE_LENGTH = 160
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class ElicitationCard(QuestionCard):
     @property
     def title(self) -> str:
         text = self.question.message
-        return text if len(text) <= LONGEST_TITLE and "\n" not in text else ""
+        return text if len(text) <= MAX_TITLE_LENGTH and "\n" not in text else ""
 
     @property
     def announcement(self) -> str:
-        words = {"name": self.question.server, "question": self.question.message[:LONGEST_TITLE]}
+        words = {"name": self.question.server, "question": self.question.message[:MAX_TITLE_LENGTH]}
         return _("%(name)s asks: %(question)s") % words
 
 

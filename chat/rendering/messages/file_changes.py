@@ -10,11 +10,11 @@ from typing import Literal
 
 from chat.snapshots import ToolSnapshot
 
-MOST_LINES = 400
-LONGEST_LINE = 1_000
-LARGEST = 200_000
+MAX_LINES = 400
+MAX_LINE_LENGTH = 1_000
+MAX_CHARS = 200_000
 # Pairs of lines that are compared, which takes at most 0.1 s for each drawing. With more, all lines count as changed.
-MOST_PAIRS = 250_000
+MAX_PAIRS = 250_000
 _AT_LINE = re.compile(r"at line (\d{1,9})\.")
 _HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
@@ -45,7 +45,7 @@ def change_of(tool: ToolSnapshot, *, is_done: bool = True) -> FileChange | None:
         return None
     if tool.name == "edit_file":
         old, new = arguments.get("old"), arguments.get("new")
-        if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) <= LARGEST:
+        if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) <= MAX_CHARS:
             return _change(path, _edit(old, new, tool.result if is_done else ""))
     if tool.name == "write_file" and isinstance(content := arguments.get("content"), str):
         diff = tool.result.partition("\n\n")[2] if is_done else ""
@@ -58,7 +58,7 @@ def _edit(old: str, new: str, result: str) -> list[str]:
     found = _AT_LINE.search(result)
     before = int(found[1]) - 1 if found else 0
     gone, come = _lines(old), _lines(new)
-    if len(gone) * len(come) > MOST_PAIRS:
+    if len(gone) * len(come) > MAX_PAIRS:
         lines = [f"@@ -1,{len(gone)} +1,{len(come)} @@", *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
     else:
         lines = list(unified_diff(gone, come, lineterm="", n=2))[2:]
@@ -76,9 +76,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _change(path: str, lines: list[str]) -> FileChange:
-    shown = [_line(line[:LONGEST_LINE]) for line in islice(lines, MOST_LINES)]
+    shown = [_line(line[:MAX_LINE_LENGTH]) for line in islice(lines, MAX_LINES)]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    return FileChange(path, shown, added, removed, left_out=len(lines) > MOST_LINES)
+    return FileChange(path, shown, added, removed, left_out=len(lines) > MAX_LINES)
 
 
 def _line(line: str) -> Line:

@@ -17,14 +17,14 @@ from chat.rendering.markdown.stream import Append, Op
 # In characters. A value is drawn in pieces of about this length, so that no frame redraws more.
 PIECE = 2_000
 # In characters. A longer key is not part of JSON that a tool accepts.
-LONGEST_KEY = 200
+MAX_KEY_LENGTH = 200
 _SPACE = re.compile(r"[\s,{]+")
 _KEY = re.compile(r'((?:[^"\\]|\\.)*)"', re.DOTALL)
 _COLON = re.compile(r"[\s:]+")
 _PLAIN = re.compile(r'[^"\\]+')
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])")
 _RAW = re.compile(r'[^"{}\[\],]+')
-_LONGEST_ESCAPE = 12
+_MAX_ESCAPE_LENGTH = 12
 
 Mode = Literal["start", "between", "key", "colon", "string", "raw", "raw string", "plain"]
 
@@ -106,7 +106,7 @@ class ArgumentsStream:
     def _key(self, text: str, at: int) -> int:
         found = _KEY.match(text, at)
         if found is None:
-            if len(text) - at <= LONGEST_KEY:
+            if len(text) - at <= MAX_KEY_LENGTH:
                 return at
             self._mode = "plain"
             return self._read(text, at)
@@ -128,7 +128,7 @@ class ArgumentsStream:
         found = _ESCAPE.match(text, at)
         # The first half of a surrogate pair waits for the second half.
         if found is None or (len(found[0]) == 6 and found[0][2:4].lower() in ("d8", "d9", "da", "db")):
-            if len(text) - at < _LONGEST_ESCAPE:
+            if len(text) - at < _MAX_ESCAPE_LENGTH:
                 return at
             found = found or re.compile(r"\\.", re.DOTALL).match(text, at)
         escaped = found[0] if found else text[at]

@@ -8,14 +8,14 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.rendering.budget import LONGEST_STYLED
+from chat.rendering.budget import MAX_STYLED_LENGTH
 
 INDENT = "  "
 # With deeper nesting, there would be more indentation than text.
-DEEPEST = 40
+MAX_DEPTH = 40
 # The most characters of line ends and indentation: a fixed number, plus a multiple of the text's length.
-MOST_INDENTATION = 10_000
-MOST_TIMES = 5
+MAX_INDENTATION = 10_000
+MAX_TIMES = 5
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 # An unclosed string ends with its line, so that text that only resembles JSON takes linear time.
@@ -25,7 +25,7 @@ _OPENING, _CLOSING = ("{", "["), ("}", "]")
 
 def indent_json(text: str) -> str:
     """Indent JSON. Return other text unchanged, and also JSON that is too long or nested too deeply."""
-    if text[:1] not in _OPENING or len(text) > LONGEST_STYLED:
+    if text[:1] not in _OPENING or len(text) > MAX_STYLED_LENGTH:
         return text
     try:
         json.loads(text, parse_int=str, parse_float=str)  # only checks the syntax
@@ -49,7 +49,7 @@ def _span(match: re.Match[str]) -> str:
 def _indent(text: str) -> str:
     parts: list[str] = []
     depth, before = 0, ""
-    room = MOST_INDENTATION + MOST_TIMES * len(text)
+    room = MAX_INDENTATION + MAX_TIMES * len(text)
     for word in _TOKEN.findall(text):
         depth -= word in _CLOSING
         begins_line = before not in _OPENING if word in _CLOSING else before in (*_OPENING, ",")
@@ -57,7 +57,7 @@ def _indent(text: str) -> str:
         room -= len(parts[-1])
         parts.append(": " if word == ":" else word)
         depth += word in _OPENING
-        if depth > DEEPEST or room < 0:
+        if depth > MAX_DEPTH or room < 0:
             return ""
         before = word
     return "".join(parts)

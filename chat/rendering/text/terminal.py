@@ -10,7 +10,7 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.rendering.budget import LONGEST_STYLED
+from chat.rendering.budget import MAX_STYLED_LENGTH
 
 # Tools whose cards show a terminal.
 TOOLS = frozenset({"bash", "python", "shell", "execute", "run"})
@@ -44,12 +44,12 @@ class Screen:
 def screen(output: str) -> Screen:
     """Render `output`. Show up to 500 lines completely, or the first 200 lines of longer output.
 
-    Control sequences after the first `LONGEST_STYLED` characters are dropped.
+    Control sequences after the first `MAX_STYLED_LENGTH` characters are dropped.
     """
     # In pieces, because the interpreter cannot switch to another thread during a match of a regular expression.
-    starts = range(LONGEST_STYLED, len(output), LONGEST_STYLED)
-    rest = "".join(_ESCAPE.sub("", output[start : start + LONGEST_STYLED]) for start in starts)
-    text = _overwritten(output[:LONGEST_STYLED]) + rest
+    starts = range(MAX_STYLED_LENGTH, len(output), MAX_STYLED_LENGTH)
+    rest = "".join(_ESCAPE.sub("", output[start : start + MAX_STYLED_LENGTH]) for start in starts)
+    text = _overwritten(output[:MAX_STYLED_LENGTH]) + rest
     lines = text.rstrip("\n").split("\n")
     cut = FIRST_LINES if len(lines) > WHOLE_LINES else len(lines)
     shown, style = _colored("\n".join(lines[:cut]), PLAIN)

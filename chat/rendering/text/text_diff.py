@@ -19,12 +19,12 @@ _LEVELS = (
 )
 # The most parts of one text, and the most pairs of parts, that one call compares. Texts beyond these count as one
 # change. A call takes at most 0.7 s.
-MOST_PARTS = 100_000
-MOST_PAIRS = 4_000_000
+MAX_PARTS = 100_000
+MAX_PAIRS = 4_000_000
 # The characters that are shown of unchanged text beside a change, and of a change. Then the number of pieces shown.
 AROUND = 100
-LONGEST = 2_000
-MOST_PIECES = 200
+MAX_LENGTH = 2_000
+MAX_PIECES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def pieces_for_display(before: str, after: str) -> list[Piece]:
     Shorten long pieces, and replace the pieces after the first 200 by their length.
     """
     pieces = difference(before, after)
-    kept = [_shorten(piece, number, len(pieces)) for number, piece in enumerate(pieces[:MOST_PIECES])]
-    rest = sum(len(piece.text) for piece in pieces[MOST_PIECES:])
+    kept = [_shorten(piece, number, len(pieces)) for number, piece in enumerate(pieces[:MAX_PIECES])]
+    rest = sum(len(piece.text) for piece in pieces[MAX_PIECES:])
     return [*kept, Piece("same", "", rest)] if rest else kept
 
 
@@ -65,7 +65,7 @@ class _Comparison:
     """Compares two texts within one budget of pairs."""
 
     def __init__(self) -> None:
-        self._pairs = MOST_PAIRS
+        self._pairs = MAX_PAIRS
 
     def changes(self, before: str, after: str, level: int = 0) -> Iterator[tuple[str, str]]:
         """Yield consecutive stretches of the texts, each as a pair of its old and new form."""
@@ -73,9 +73,9 @@ class _Comparison:
             yield before, after
             return
         one, other = (
-            [part.group() for part in islice(_LEVELS[level].finditer(text), MOST_PARTS + 1)] for text in (before, after)
+            [part.group() for part in islice(_LEVELS[level].finditer(text), MAX_PARTS + 1)] for text in (before, after)
         )
-        if max(len(one), len(other)) > MOST_PARTS:
+        if max(len(one), len(other)) > MAX_PARTS:
             yield before, after
             return
         head = _count_same(one, other)
@@ -124,7 +124,7 @@ def _change(gone: str, new: str) -> Iterator[Piece]:
 
 def _shorten(piece: Piece, number: int, count: int) -> Piece:
     """Keep the beginning of a change, and the parts of unchanged text that are beside changes."""
-    text, start, end = piece.text, LONGEST, 0
+    text, start, end = piece.text, MAX_LENGTH, 0
     if piece.kind == "same" and count > 1:
         start, end = AROUND if number else 0, AROUND if number < count - 1 else 0
     if len(text) <= start + end + AROUND:

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chat import addresses, user_markup
 from chat.mentions import NOT_INSIDE, NOT_LONGER
-from chat.rendering.budget import LONGEST_STYLED
+from chat.rendering.budget import MAX_STYLED_LENGTH
 from chat.snapshots import AgentMentionSnapshot, MentionSnapshot
 
 _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer nofollow"'
@@ -22,8 +22,8 @@ Part = Callable[[str], str]
 def user_text_html(
     text: str, mentions: Sequence[MentionSnapshot] = (), agents: Sequence[AgentMentionSnapshot] = ()
 ) -> SafeString:
-    """Return HTML with exactly this text. After `LONGEST_STYLED` characters, nothing is marked or linked."""
-    head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
+    """Return HTML with exactly this text. After `MAX_STYLED_LENGTH` characters, nothing is marked or linked."""
+    head, rest = text[:MAX_STYLED_LENGTH], text[MAX_STYLED_LENGTH:]
     with_links = partial(_with_links, _mention_marker(text, mentions, agents))
 
     def outside_fences(part: str) -> str:

@@ -34,9 +34,9 @@ from chat.services.discarding import discard_after_error, discard_files
 from chat.services.idempotency import id_of_key
 
 logger = logging.getLogger(__name__)
-MOST_PER_MESSAGE = 10
+MAX_PER_MESSAGE = 10
 # The most unsent files of a user, in all sessions.
-MOST_UNSENT = 40
+MAX_UNSENT = 40
 UNSENT_KEPT = timedelta(hours=24)
 SWEPT_AT_ONCE = 100
 MEGABYTE = 1024 * 1024
@@ -166,9 +166,9 @@ def delete_old_unsent() -> int:
 def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
     """Attach unsent files of its author to a message, in this order. If one is gone, raise ServiceError."""
     wanted = list(dict.fromkeys(attachment_ids))
-    if len(wanted) > MOST_PER_MESSAGE:
-        words = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
-        raise Invalid(words % {"count": MOST_PER_MESSAGE})
+    if len(wanted) > MAX_PER_MESSAGE:
+        words = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MAX_PER_MESSAGE)
+        raise Invalid(words % {"count": MAX_PER_MESSAGE})
     mine = _unsent().filter(session=message.session_id, user=message.user_id)
     claimed = [mine.filter(pk=pk).update(message=message, position=place) for place, pk in enumerate(wanted)]
     if not all(claimed):
@@ -185,7 +185,7 @@ def give_back(*, message: ChatMessage) -> list[Attachment]:
 
 def _require_room(author: User, size: int) -> None:
     require_storage(author, size)
-    if _unsent().filter(user=author).count() >= MOST_UNSENT:
+    if _unsent().filter(user=author).count() >= MAX_UNSENT:
         raise ServiceError("too_many_unsent", _("Too many unsent files. Send or remove some first."))
 
 

@@ -18,7 +18,7 @@ from chat.services.transaction import SessionTransaction, record_of
 Kind = MessageRevision.Kind
 BATCH = 500
 # The most ranges of positions in one event. With more, viewers notice a missing revision instead, and sync.
-MOST_PLACES = 200
+MAX_PLACES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _places(candidates: QuerySet[ChatMessage], changed: Iterable[ChatMessage]) -
 
 
 def _record_event(tx: SessionTransaction, event: ContextChanged) -> None:
-    if len(event.places) <= MOST_PLACES:
+    if len(event.places) <= MAX_PLACES:
         tx.events.append(event)
     else:
         tx.session_changed()

@@ -20,7 +20,7 @@ from chat.bus.events import StatusChanged
 from chat.errors import ServiceError
 from chat.limits.quotas import SMALL_CHARS, quotas
 from chat.models import ChatMessage, MessageRole, MessageType, RunState, Session, SessionRun, User, without_files
-from chat.names import LONGEST
+from chat.names import MAX_LENGTH
 from chat.queries import presets
 from chat.queries.webhooks import HAS_WEBHOOKS
 from chat.row_statements import columns_of, names_of, new_row, read_value, row_of, update_row
@@ -171,7 +171,7 @@ def _new_message(session: Session, author: User, turn_id: str, text: str, key: s
         type=MessageType.TEXT,
         role=MessageRole.USER,
         text=text,
-        sender=author.sender[:LONGEST],  # unique, because no other user can see the session
+        sender=author.sender[:MAX_LENGTH],  # unique, because no other user can see the session
         user_id=author.pk,
         mode=session.mode,
         turn_id=turn_id,

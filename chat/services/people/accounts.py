@@ -36,7 +36,7 @@ from chat.services.transaction import notify_login_ended
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
-MOST_NOTICES = 5
+MAX_NOTICES = 5
 # An arbitrary number for PostgreSQL's advisory lock.
 _NAMES_LOCK = 7_295_044_318
 
@@ -109,7 +109,7 @@ def add_notice(*, user: User, kind: str, author: User | None) -> None:
     locked = User.objects.select_for_update().get(pk=user.pk)
     by = author.sender if author else ""
     notice = {"kind": kind, "by": by, "at": timezone.now().isoformat(timespec="seconds")}
-    locked.account_notices = [*(locked.account_notices or []), notice][-MOST_NOTICES:]
+    locked.account_notices = [*(locked.account_notices or []), notice][-MAX_NOTICES:]
     locked.save(update_fields=["account_notices"])
 
 

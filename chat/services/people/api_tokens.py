@@ -24,8 +24,8 @@ from chat.services.transaction import notify_access_changed
 # A prefix that identifies a token found in a log or a repository.
 PREFIX = "parley_"
 SHAPE = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
-LONGEST_NAME = 80
-MOST = 50
+MAX_NAME_LENGTH = 80
+MAX_TOKENS = 50
 # The lifetimes in days that users can choose; 0 means no end.
 LIVES = (30, 90, 365, 0)
 SCOPES = {ApiToken.Scope.READ: gettext_lazy("read only"), ApiToken.Scope.WRITE: gettext_lazy("read and write")}
@@ -38,15 +38,15 @@ NOTED_EVERY = timedelta(minutes=1)
 def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, str]:
     """Create a token. Return it with its secret, which is not stored. Raise ServiceError."""
     name = validate_characters(" ".join(name.split()))
-    if not name or len(name) > LONGEST_NAME:
-        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
+    if not name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": MAX_NAME_LENGTH})
     if scope not in ApiToken.Scope.values or days not in LIVES:
         raise Invalid(_("That’s not one of the options."))
     User.objects.select_for_update().get(
         pk=user.pk
     )  # the lock makes two simultaneous requests count one after the other
-    if tokens_of(user).count() >= MOST:
-        raise Invalid(_("You have %(count)d tokens. Revoke some that you don’t use.") % {"count": MOST})
+    if tokens_of(user).count() >= MAX_TOKENS:
+        raise Invalid(_("You have %(count)d tokens. Revoke some that you don’t use.") % {"count": MAX_TOKENS})
     secret = PREFIX + secrets.token_urlsafe(32)
     expires_at = timezone.now() + timedelta(days=days) if days else None
     token = ApiToken.objects.create(user=user, name=name, scope=scope, digest=hash_token(secret), expires_at=expires_at)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.access import may, workspace_where
-from chat.commands import MOST_FILES
+from chat.commands import MAX_FILES
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import documents, names
 from chat.files.contents import Problem, Unusable
@@ -135,8 +135,8 @@ def _lock_to_manage(author: User, file_id: str, *, removed: bool = False) -> Kno
 
 
 def _require_room(workspace_id: int) -> None:
-    if files_in(workspace_id).count() >= MOST_FILES:
-        raise Invalid(_("A workspace can have up to %(count)d files. Remove one first.") % {"count": MOST_FILES})
+    if files_in(workspace_id).count() >= MAX_FILES:
+        raise Invalid(_("A workspace can have up to %(count)d files. Remove one first.") % {"count": MAX_FILES})
 
 
 def _require_free(workspace_id: int, name: str) -> None:

@@ -24,9 +24,9 @@ from chat.models import User
 from chat.origin import address_of, network_of
 
 FREE_GUESSES = 10
-LONGEST_DELAY = 900
+MAX_DELAY = 900
 # The most users that a browser's cookie remembers. The cookie lasts for a year after the last sign-in.
-MOST_KNOWN = 5
+MAX_KNOWN = 5
 KNOWN_FOR = 365 * DAY
 SALT = "chat.services.people.login_throttle"
 
@@ -81,7 +81,7 @@ def code_was_right(*, user: User) -> None:
 def delay_after(guesses: int) -> int:
     """Return the delay in seconds before the next guess, by the number of wrong guesses."""
     beyond = guesses - FREE_GUESSES
-    return 0 if beyond < 0 else min(2 ** min(beyond + 1, 32), LONGEST_DELAY)
+    return 0 if beyond < 0 else min(2 ** min(beyond + 1, 32), MAX_DELAY)
 
 
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
@@ -89,7 +89,7 @@ def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -
     known = dict(_known_in(request))
     mark = _mark(_folded(user.get_username()))
     browser = known.pop(mark, None) or get_random_string(16)
-    kept = dict([*known.items(), (mark, browser)][-MOST_KNOWN:])
+    kept = dict([*known.items(), (mark, browser)][-MAX_KNOWN:])
     response.set_cookie(
         _cookie(), signing.dumps(kept, salt=SALT), KNOWN_FOR, secure=settings.HTTPS, httponly=True, samesite="Lax"
     )

@@ -26,14 +26,14 @@ from chat.services.messages.validation import validate_characters
 from chat.services.people.outside_addresses import checked_address, host_of
 from chat.services.people.security_log import Kind, record
 
-MOST_SERVERS = 20
-MOST_HEADERS = 20
-LONGEST_HEADER = 8_000
-LONGEST_CLIENT = 2_000
-MOST_TOOLS = 200
+MAX_SERVERS = 20
+MAX_HEADERS = 20
+MAX_HEADER_LENGTH = 8_000
+MAX_CLIENT_LENGTH = 2_000
+MAX_TOOLS = 200
 # How long a removed server can be restored.
 KEPT = timedelta(days=30)
-SHORTEST_LIMIT, LONGEST_LIMIT = 1.0, 3600.0
+MIN_LIMIT, MAX_LIMIT = 1.0, 3600.0
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # Headers that the transport and the protocol set themselves.
 RESERVED_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "upgrade"}
@@ -142,8 +142,8 @@ def locked_server(author: User, server_id: int, *, removed: bool = False) -> Mcp
 def _require_room(workspace_id: int) -> None:
     # The lock makes two simultaneous requests count one after the other.
     Workspace.objects.select_for_update().get(pk=workspace_id)
-    if McpServer.objects.filter(workspace=workspace_id, removed_at=None).count() >= MOST_SERVERS:
-        raise Invalid(_("A workspace can have up to %(count)d MCP servers.") % {"count": MOST_SERVERS})
+    if McpServer.objects.filter(workspace=workspace_id, removed_at=None).count() >= MAX_SERVERS:
+        raise Invalid(_("A workspace can have up to %(count)d MCP servers.") % {"count": MAX_SERVERS})
 
 
 def apply(server: McpServer, given: Settings) -> None:
@@ -159,10 +159,10 @@ def apply(server: McpServer, given: Settings) -> None:
         server.secret_headers = encrypt(json.dumps(_headers(given.headers))) if given.headers else ""
     if given.approval not in McpServer.Approval.values:
         raise Invalid(_("That’s not one of the options."))
-    if not SHORTEST_LIMIT <= given.time_limit <= LONGEST_LIMIT:
+    if not MIN_LIMIT <= given.time_limit <= MAX_LIMIT:
         raise Invalid(_("Enter a time limit between 1 and 3600 seconds."))
-    if given.tools is not None and (len(given.tools) > MOST_TOOLS or any(len(each) > 200 for each in given.tools)):
-        raise Invalid(_("You can list up to %(count)d tools.") % {"count": MOST_TOOLS})
+    if given.tools is not None and (len(given.tools) > MAX_TOOLS or any(len(each) > 200 for each in given.tools)):
+        raise Invalid(_("You can list up to %(count)d tools.") % {"count": MAX_TOOLS})
     server.name, server.url, server.approval = name, url, given.approval
     server.tools = None if given.tools is None else [validate_characters(each) for each in given.tools]
     server.time_limit, server.for_all_agents, server.is_enabled = (
@@ -242,14 +242,14 @@ def _name(server: McpServer, name: str) -> str:
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
-    if len(headers) > MOST_HEADERS:
-        raise Invalid(_("You can set up to %(count)d headers.") % {"count": MOST_HEADERS})
+    if len(headers) > MAX_HEADERS:
+        raise Invalid(_("You can set up to %(count)d headers.") % {"count": MAX_HEADERS})
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or name.lower() in RESERVED_HEADERS:
             raise Invalid(_("“%(name)s” can’t be used as a header.") % {"name": name[:100]})
-        if len(value) > LONGEST_HEADER:
+        if len(value) > MAX_HEADER_LENGTH:
             words = _("The value of “%(name)s” can have up to %(count)d characters.")
-            raise Invalid(words % {"name": name, "count": LONGEST_HEADER})
+            raise Invalid(words % {"name": name, "count": MAX_HEADER_LENGTH})
         if not value.isprintable() or not value.isascii():
             raise Invalid(_("The value of “%(name)s” has characters that a header can’t have.") % {"name": name})
     return dict(headers)
@@ -257,7 +257,9 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _oauth_client(client_id: str, secret: str) -> str:
     client_id, secret = client_id.strip(), secret.strip()
-    if not all(each.isprintable() and each.isascii() and len(each) <= LONGEST_CLIENT for each in (client_id, secret)):
+    if not all(
+        each.isprintable() and each.isascii() and len(each) <= MAX_CLIENT_LENGTH for each in (client_id, secret)
+    ):
         raise Invalid(_("The OAuth client ID or secret contains invalid characters."))
     if secret and not client_id:
         raise Invalid(_("Enter the OAuth client ID, too."))

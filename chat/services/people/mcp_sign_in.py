@@ -22,7 +22,7 @@ from chat.services.people.security_log import Kind
 logger = logging.getLogger(__name__)
 
 # In characters. Beyond it, only the rights that the last call has lacked are kept.
-LONGEST_LACKING = 2_000
+MAX_LACKING_LENGTH = 2_000
 
 
 @transaction.atomic
@@ -113,7 +113,7 @@ def add_lacking(server_id: int, refused: str, scope: str) -> None:
     if grant.lacking is not None and set(scope.split()) <= set(grant.lacking.split()):
         return
     both = " ".join(dict.fromkeys(f"{grant.lacking or ''} {scope}".split()))
-    grant = replace(grant, lacking=both if len(both) <= LONGEST_LACKING else scope)
+    grant = replace(grant, lacking=both if len(both) <= MAX_LACKING_LENGTH else scope)
     server.sign_in = encrypt(json.dumps(grant.to_json()))
     server.save(update_fields=["sign_in"])
 

@@ -17,7 +17,7 @@ from agents.registry import AgentPreset, Prompt
 from chat import names
 from chat.access import agent_in, agent_to_change, memberships_of, workspace_where
 from chat.agents_setup import registry
-from chat.commands import LONGEST_PROMPT
+from chat.commands import MAX_SYSTEM_PROMPT_LENGTH
 from chat.errors import Invalid, NoSuchAgentHere, ServiceError
 from chat.models import AgentPreset as Row
 from chat.models import User, Workspace
@@ -29,8 +29,8 @@ from chat.services.messages.validation import validate_characters
 from chat.services.people.security_log import Kind, record
 
 # The most agents of a member in a workspace. As many archived agents are kept besides.
-MOST_AGENTS = 50
-LONGEST_TITLE = 80
+MAX_AGENTS = 50
+MAX_TITLE_LENGTH = 80
 USUAL_ICON = "sparkles"
 # The number of random letters at the end of a name. Because of them, members cannot reserve names, and cannot find out
 # which names exist in other workspaces.
@@ -68,7 +68,7 @@ def copy(*, author: User, workspace_id: int, name: str) -> Row:
     if source is None:
         source = presets.of_row(agent_in(author, workspace.pk, name))
     ending = _("%(title)s (copy)")
-    title = ending % {"title": source.title[: LONGEST_TITLE - len(ending % {"title": ""})]}
+    title = ending % {"title": source.title[: MAX_TITLE_LENGTH - len(ending % {"title": ""})]}
     usable = allowed_tools(workspace.pk)
     given = AgentSettings(
         title=title,
@@ -142,7 +142,7 @@ def archive(*, author: User, workspace_id: int, name: str, archived: bool) -> Ro
     row.archived_at = timezone.now() if archived else None
     _save(author, row, "archive" if archived else "restore")
     old = _agents_of(row.user, workspace_id).exclude(archived_at=None).order_by("-archived_at")
-    Row.objects.filter(pk__in=list(old.values_list("pk", flat=True)[MOST_AGENTS:])).delete()
+    Row.objects.filter(pk__in=list(old.values_list("pk", flat=True)[MAX_AGENTS:])).delete()
     return row
 
 
@@ -189,8 +189,8 @@ def _make(author: User, workspace: Workspace, given: AgentSettings, like: AgentP
 def _apply(row: Row, workspace_id: int, given: AgentSettings) -> None:
     """Validate a member's settings and set them on a row, without saving it. Raise Invalid."""
     title = names.clean(validate_characters(given.title))
-    if not 0 < len(title) <= LONGEST_TITLE:
-        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_TITLE})
+    if not 0 < len(title) <= MAX_TITLE_LENGTH:
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": MAX_TITLE_LENGTH})
     if given.icon not in ICONS:
         raise Invalid(_("That’s not one of the options."))
     if given.model != row.model:
@@ -201,8 +201,8 @@ def _apply(row: Row, workspace_id: int, given: AgentSettings) -> None:
     if unknown := [name for name in given.tools if name not in allowed]:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
-    if len(given.system_prompt) > LONGEST_PROMPT:
-        raise Invalid(_("A system prompt can have up to %(count)d characters.") % {"count": LONGEST_PROMPT})
+    if len(given.system_prompt) > MAX_SYSTEM_PROMPT_LENGTH:
+        raise Invalid(_("A system prompt can have up to %(count)d characters.") % {"count": MAX_SYSTEM_PROMPT_LENGTH})
     for prompt in given.prompts:
         validate_characters(f"{prompt}{prompt.heading}")
     check_prompts(given.prompts)
@@ -258,5 +258,5 @@ def _agents_of(maker: User | None, workspace_id: int) -> QuerySet[Row]:
 
 
 def _require_room(maker: User | None, workspace_id: int) -> None:
-    if _agents_of(maker, workspace_id).filter(archived_at=None).count() >= MOST_AGENTS:
-        raise Invalid(_("There are %(count)d agents already. Archive one first.") % {"count": MOST_AGENTS})
+    if _agents_of(maker, workspace_id).filter(archived_at=None).count() >= MAX_AGENTS:
+        raise Invalid(_("There are %(count)d agents already. Archive one first.") % {"count": MAX_AGENTS})

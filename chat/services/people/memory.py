@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.questions import LONGEST_NOTE
+from agents.questions import MAX_NOTE_LENGTH
 from chat.access import may
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import MemoryNote, Session, User, Workspace
@@ -16,11 +16,11 @@ from chat.permissions import Permission
 from chat.services.messages.validation import validate_characters
 
 # The most notes of a user, and of a workspace. There is a limit because all notes are in each request.
-MOST_NOTES = 50
+MAX_NOTES = 50
 # The most proposals of one member that wait in a workspace. They do not count towards its notes.
-MOST_PROPOSALS = 10
+MAX_PROPOSALS = 10
 # The most removed notes that can be restored, and the most removed proposals.
-MOST_REMOVED = 20
+MAX_REMOVED = 20
 
 
 @transaction.atomic
@@ -106,7 +106,7 @@ def _apply(note: MemoryNote | None, act: str, text: str, seen: str | None, **who
     if act == "remove":
         removed = MemoryNote.objects.filter(removed_at__isnull=False, accepted=note.accepted, **whose)
         removed = removed.order_by("-removed_at")
-        MemoryNote.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MOST_REMOVED:])).delete()
+        MemoryNote.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MAX_REMOVED:])).delete()
     return note
 
 
@@ -114,18 +114,18 @@ def _validate(text: str) -> str:
     text = validate_characters(" ".join(text.split()))
     if not text:
         raise Invalid(_("Write the note."))
-    if len(text) > LONGEST_NOTE:
-        raise Invalid(_("A note can have up to %(count)d characters.") % {"count": LONGEST_NOTE})
+    if len(text) > MAX_NOTE_LENGTH:
+        raise Invalid(_("A note can have up to %(count)d characters.") % {"count": MAX_NOTE_LENGTH})
     return text
 
 
 def _require_room(**whose: Any) -> None:
-    if MemoryNote.objects.filter(removed_at__isnull=True, accepted=True, **whose).count() >= MOST_NOTES:
-        raise Invalid(_("There are %(count)d notes already. Remove one first.") % {"count": MOST_NOTES})
+    if MemoryNote.objects.filter(removed_at__isnull=True, accepted=True, **whose).count() >= MAX_NOTES:
+        raise Invalid(_("There are %(count)d notes already. Remove one first.") % {"count": MAX_NOTES})
 
 
 def _require_room_for_proposal(author: User, workspace_id: int) -> None:
     waiting = MemoryNote.objects.filter(removed_at__isnull=True, accepted=False, workspace=workspace_id)
-    if waiting.filter(made_by=author).count() >= MOST_PROPOSALS:
+    if waiting.filter(made_by=author).count() >= MAX_PROPOSALS:
         words = _("%(count)d notes that you have proposed wait for an owner or admin. Withdraw one first.")
-        raise Invalid(words % {"count": MOST_PROPOSALS})
+        raise Invalid(words % {"count": MAX_PROPOSALS})

@@ -13,7 +13,7 @@ from agents.toolbox.public_addresses import is_misread, may_be_internal
 from chat.errors import Invalid
 from chat.services.messages.validation import validate_characters
 
-LONGEST = 2000
+MAX_LENGTH = 2000
 
 
 def checked_address(url: str, *, internal_hosts: Sequence[str], setting: str) -> str:
@@ -27,7 +27,7 @@ def checked_address(url: str, *, internal_hosts: Sequence[str], setting: str) ->
     except ValueError:
         host = ""
     is_internal = bool(internal_hosts) and bool(host) and is_allowed(host, internal_hosts)
-    if not host or len(url) > LONGEST or (url.startswith("http://") and not is_internal):
+    if not host or len(url) > MAX_LENGTH or (url.startswith("http://") and not is_internal):
         raise Invalid(_("Enter a web address that begins with https:// and has no password in it."))
     if not is_internal and may_be_internal(host):
         words = _("“%(host)s” is an internal address. The operator of this server can allow it: %(setting)s.")

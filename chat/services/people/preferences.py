@@ -22,8 +22,8 @@ from chat.models import User
 from chat.names import clean
 
 SIDE = 256
-LARGEST_PICTURE = 10 * 1024 * 1024
-LONGEST_NAME = 80
+MAX_PICTURE_SIZE = 10 * 1024 * 1024
+MAX_NAME_LENGTH = 80
 # Reading a picture can use a CPU core for seconds, so only one picture per user is read at a time.
 _locks = UserLocks()
 
@@ -54,8 +54,8 @@ def choose(*, user: User, values: dict[str, str]) -> None:
 def rename(*, user: User, name: str) -> None:
     """Change the user's display name, from their next message on. Raise ServiceError."""
     name = clean(name)
-    if not name or len(name) > LONGEST_NAME:
-        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
+    if not name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": MAX_NAME_LENGTH})
     user.display_name = name
     user.save(update_fields=["display_name"])
 
@@ -87,11 +87,11 @@ def _forget(user: User, name: str) -> None:
 
 
 def picture_too_large() -> Invalid:
-    return Invalid(_("A picture can be up to %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+    return Invalid(_("A picture can be up to %(count)d MB.") % {"count": MAX_PICTURE_SIZE // 1024**2})
 
 
 def _square(upload: UploadedFile[bytes]) -> bytes:
-    if (upload.size or 0) > LARGEST_PICTURE:
+    if (upload.size or 0) > MAX_PICTURE_SIZE:
         raise picture_too_large()
     try:
         return image_processes.square(upload.read(), SIDE)

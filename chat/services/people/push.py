@@ -20,13 +20,13 @@ from chat.queries.push import without_login
 from chat.security import web_push
 from chat.security.web_push import PushTarget
 
-MOST = 20
+MAX_BROWSERS = 20
 # The ports at which push services may be.
 PORTS = (443, 8443)
-LONGEST_ENDPOINT = 2048
-LONGEST_NAME = 80
+MAX_ENDPOINT_LENGTH = 2048
+MAX_NAME_LENGTH = 80
 # A browser is removed after this many failed messages in a row. Then the user has to turn notifications on again.
-MOST_FAILURES = 30
+MAX_FAILURES = 30
 # How long a browser is listed after its login has ended. It works again when the user signs in there.
 KEPT_WITHOUT_LOGIN = timedelta(days=90)
 
@@ -44,12 +44,13 @@ def register(*, user: User, target: PushTarget, name: str, language: str) -> Pus
     User.objects.select_for_update().get(pk=user.pk)  # two simultaneous requests count one after the other
     row = PushSubscription.objects.filter(user=user, digest=digest_of(target.endpoint)).first()
     if row is None:
-        if PushSubscription.objects.filter(user=user).count() >= MOST:
+        if PushSubscription.objects.filter(user=user).count() >= MAX_BROWSERS:
             raise Invalid(
-                _("You get notifications in %(count)d browsers. Remove some that you don’t use.") % {"count": MOST}
+                _("You get notifications in %(count)d browsers. Remove some that you don’t use.")
+                % {"count": MAX_BROWSERS}
             )
         row = PushSubscription(user=user)
-    row.name, row.language, row.failures = name[:LONGEST_NAME], language, 0
+    row.name, row.language, row.failures = name[:MAX_NAME_LENGTH], language, 0
     return _save(row, target)
 
 
@@ -100,7 +101,7 @@ def record_delivery(*, delivered: Collection[int], failed: Collection[int], gone
     if failed:
         rows.filter(pk__in=failed).update(failures=F("failures") + 1)
     rows.filter(pk__in=gone).delete()
-    rows.filter(pk__in=failed, failures__gte=MOST_FAILURES).delete()
+    rows.filter(pk__in=failed, failures__gte=MAX_FAILURES).delete()
 
 
 def delete_abandoned() -> int:
@@ -124,7 +125,7 @@ def _check(target: PushTarget) -> None:
 
 def _may_be_sent_to(endpoint: str) -> bool:
     """Return whether an address uses HTTPS, has no credentials, and is not internal. Raise ValueError."""
-    if len(endpoint) > LONGEST_ENDPOINT or not endpoint.isascii() or not endpoint.isprintable():
+    if len(endpoint) > MAX_ENDPOINT_LENGTH or not endpoint.isascii() or not endpoint.isprintable():
         return False
     url = parse_address(endpoint)
     host = url.raw_host or ""

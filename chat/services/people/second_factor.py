@@ -31,10 +31,10 @@ Type = Authenticator.Type
 
 # A browser session has this flag when its login passed, or set up, a second factor.
 PASSED = "second_factor"
-LONGEST_NAME = 80
-MOST_PASSKEYS = 20
+MAX_NAME_LENGTH = 80
+MAX_PASSKEYS = 20
 # The longest accepted answer of an authenticator, in characters. Usual answers have about 2,000.
-LONGEST_CREDENTIAL = 100_000
+MAX_CREDENTIAL_LENGTH = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
 
     name = _name(name)
     before = _lock(user)
-    if len(before.passkeys) >= MOST_PASSKEYS:
-        raise Invalid(_("You have %(count)d passkeys. Remove one that you don’t use.") % {"count": MOST_PASSKEYS})
+    if len(before.passkeys) >= MAX_PASSKEYS:
+        raise Invalid(_("You have %(count)d passkeys. Remove one that you don’t use.") % {"count": MAX_PASSKEYS})
     try:
         answer = _read(credential)
         auth.parse_registration_response(answer)
@@ -287,8 +287,8 @@ def _record_added(user: User, before: SecondFactors, session_key: str | None, *,
 
 def _name(name: str) -> str:
     name = validate_characters(" ".join(name.split()))
-    if not name or len(name) > LONGEST_NAME:
-        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
+    if not name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": MAX_NAME_LENGTH})
     return name
 
 
@@ -298,7 +298,7 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(credential: str) -> dict[str, Any]:
-    answer = json.loads(credential) if len(credential) <= LONGEST_CREDENTIAL else None
+    answer = json.loads(credential) if len(credential) <= MAX_CREDENTIAL_LENGTH else None
     if not isinstance(answer, dict):
         raise TypeError("not an answer of WebAuthn")
     validate_json(answer)  # because it is stored

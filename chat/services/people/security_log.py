@@ -17,7 +17,7 @@ from chat.origin import Interface, current_origin
 logger = logging.getLogger("chat.security")
 
 # The longest name that DNS allows.
-LONGEST_HOST = 253
+MAX_HOST_LENGTH = 253
 
 
 class Kind(StrEnum):
@@ -140,5 +140,5 @@ def record_host(session: Session, row: ChatMessage) -> None:
             target=session,
             interface=Interface.AGENT,
             tool=row.tool_name,
-            host=host[:LONGEST_HOST],
+            host=host[:MAX_HOST_LENGTH],
         )

@@ -6,7 +6,7 @@ from django.core import signing
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.approval import MOST_APPROVALS, parse_rule
+from agents.approval import MAX_APPROVALS, parse_rule
 from chat.access import workspace_where
 from chat.errors import Invalid, ServiceError
 from chat.models import ApprovalRule, Session, User
@@ -15,7 +15,7 @@ from chat.services.people.security_log import Kind, record
 
 SALT = "parley.removed-rule"
 UNDO_SECONDS = 3600
-MOST_RULES = 200
+MAX_RULES = 200
 Verdict = ApprovalRule.Verdict
 
 
@@ -25,8 +25,8 @@ def rule_columns(rule: str, verdict: str, approvals: int, approvers: str) -> dic
         raise Invalid(_("Choose what happens: ask, always allow, or never allow."))
     if verdict != Verdict.ASK:
         approvals, approvers = 1, ""
-    if not 1 <= approvals <= MOST_APPROVALS:
-        raise Invalid(_("Choose between 1 and %(most)d approvals.") % {"most": MOST_APPROVALS})
+    if not 1 <= approvals <= MAX_APPROVALS:
+        raise Invalid(_("Choose between 1 and %(most)d approvals.") % {"most": MAX_APPROVALS})
     try:
         parsed = parse_rule(rule, approvals, approvers)
     except ValueError:
@@ -46,8 +46,8 @@ def save(
     workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
     values = rule_columns(rule, verdict, approvals, approvers)
     others = ApprovalRule.objects.filter(workspace=workspace).exclude(agent="", rule=values["rule"])
-    if others.count() >= MOST_RULES:
-        raise Invalid(_("A workspace can have up to %(count)d rules.") % {"count": MOST_RULES})
+    if others.count() >= MAX_RULES:
+        raise Invalid(_("A workspace can have up to %(count)d rules.") % {"count": MAX_RULES})
     row, _is_new = ApprovalRule.objects.update_or_create(
         workspace=workspace, agent="", rule=values.pop("rule"), defaults={**values, "user": author}
     )

@@ -17,7 +17,7 @@ from chat.permissions import Permission, roles_with
 from chat.queries.session_list import Within, unread_sessions
 from chat.services.people.security_log import Kind, record
 
-LONGEST_NAME = 120
+MAX_NAME_LENGTH = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,8 @@ def rename(*, author: User, workspace_id: int, name: str, seen: str | None = Non
     if seen not in (None, workspace.name) and cleaned != workspace.name:
         words = _("The name has changed since you opened the page. Save again to replace “%(name)s”.")
         raise ServiceError("stale", words % {"name": workspace.name})
-    if not 0 < len(cleaned) <= LONGEST_NAME:
-        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
+    if not 0 < len(cleaned) <= MAX_NAME_LENGTH:
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": MAX_NAME_LENGTH})
     if workspace.name != cleaned:
         workspace.name = cleaned
         workspace.save(update_fields=["name"])

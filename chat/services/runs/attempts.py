@@ -35,7 +35,7 @@ from chat.services.transaction import SessionTransaction, record_of
 Kind = MessageRevision.Kind
 BATCH = 500
 # The most rows with one event each. With more, viewers notice the missing revisions and sync.
-MOST_EVENTS = 200
+MAX_EVENTS = 200
 
 
 class NoSuchAttempt(ServiceError):
@@ -294,7 +294,7 @@ def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMe
     tx.session.revision += len(rows)
     records = [MessageRevision(message_id=pk, user=author, kind=Kind.RESTORE, before={}) for pk in names]
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
-    if len(rows) > MOST_EVENTS:
+    if len(rows) > MAX_EVENTS:
         tx.session_changed()
         return
     restored = list(ChatMessage.objects.filter(pk__in=names).order_by("sequence"))

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.delegates import MOST_LEVELS, MOST_TASKS
+from agents.delegates import MAX_LEVELS, MAX_TASKS
 from agents.messages import Json
 from agents.prices import total_of
 from agents.safe_text import safe_text
@@ -48,8 +48,8 @@ from chat.snapshots import money_of
 from chat.subsession_snapshot import Wait
 
 NOT_OFFERED = "Not run: this agent is not available here."
-TOO_DEEP = f"Not run: agents can delegate tasks at most {MOST_LEVELS} levels deep. Do the task yourself."
-TOO_MANY = f"Not run: an agent can start up to {MOST_TASKS} tasks in one turn."
+TOO_DEEP = f"Not run: agents can delegate tasks at most {MAX_LEVELS} levels deep. Do the task yourself."
+TOO_MANY = f"Not run: an agent can start up to {MAX_TASKS} tasks in one turn."
 
 
 def begin(tx: SessionTransaction, call: ChatMessage, *, has_new_address: bool = False) -> None:
@@ -103,10 +103,10 @@ def _task(call: ChatMessage) -> str:
 
 
 def _refusal(tx: SessionTransaction, call: ChatMessage) -> str:
-    if subsessions.level(tx.session) >= MOST_LEVELS:
+    if subsessions.level(tx.session) >= MAX_LEVELS:
         return TOO_DEEP
     given = tx.messages().filter(turn_id=call.turn_id, subsession__isnull=False)
-    if given.count() >= MOST_TASKS:
+    if given.count() >= MAX_TASKS:
         return TOO_MANY
     author = User.objects.filter(pk=tx.run.started_by_id or tx.session.owner_id).first()
     try:

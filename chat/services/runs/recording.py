@@ -77,7 +77,7 @@ WRITTEN_RUN_COLUMNS = (
 )
 _TAKE_DELTAS = 'DELETE FROM chat_messagedelta WHERE message_id = %s RETURNING "offset", text'
 # The most texts in one statement, because SQLite may have been built for at most 999 values.
-MOST_DELTAS = 300
+MAX_DELTAS = 300
 
 
 class Outcome(Enum):
@@ -235,14 +235,14 @@ def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str,
             last_texts[text.message_id].append(text)
         else:
             deltas.append((text.message_id, text.offset, text.text))
-    for start in range(0, len(deltas), MOST_DELTAS):
-        part = deltas[start : start + MOST_DELTAS]
+    for start in range(0, len(deltas), MAX_DELTAS):
+        part = deltas[start : start + MAX_DELTAS]
         with connection.cursor() as cursor:
             cursor.execute(_insert_deltas(len(part)), [value for delta in part for value in delta])
     return last_texts
 
 
-@lru_cache(maxsize=MOST_DELTAS)
+@lru_cache(maxsize=MAX_DELTAS)
 def _insert_deltas(count: int) -> str:
     """Return the statement for `count` texts. It skips texts that an earlier try has written."""
     values = ", ".join(["(%s, %s, %s)"] * count)

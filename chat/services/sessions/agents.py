@@ -17,7 +17,7 @@ from chat.queries.cast import AGENTS, REMOVED
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction
 
-MOST_AGENTS = 8
+MAX_AGENTS = 8
 
 
 class NoSuchAgent(ServiceError):
@@ -74,8 +74,8 @@ def _take_back(session: Session, author: User, agent: str) -> None:
 
 
 def _require_room(present: Sequence[str]) -> None:
-    if len(present) >= MOST_AGENTS:
-        raise Invalid(_("A session can have up to %(count)d other agents.") % {"count": MOST_AGENTS})
+    if len(present) >= MAX_AGENTS:
+        raise Invalid(_("A session can have up to %(count)d other agents.") % {"count": MAX_AGENTS})
 
 
 @transaction.atomic

@@ -23,7 +23,7 @@ from chat.queries.forked_files import Reason
 logger = logging.getLogger(__name__)
 
 # Seconds after which a copy is cancelled, because the user waits for it.
-MOST_SECONDS = 30.0
+MAX_SECONDS = 30.0
 # A user makes one copy at a time if it is larger than this.
 LARGE_MB = 20
 LARGE_ENTRIES = 2_000
@@ -70,7 +70,7 @@ def copy_files(found: FoundFiles, fork: Session) -> Json | None:
         workspace = sandbox(fork.pk)
         try:
             spend("fork_megabytes", fork.owner_id, cost=found.megabytes)
-            copied = duplicate(found.source, workspace.workspace, limits=workspace.limits, seconds=MOST_SECONDS)
+            copied = duplicate(found.source, workspace.workspace, limits=workspace.limits, seconds=MAX_SECONDS)
         except RateLimited:
             reason = "limit"
         except TooLarge:

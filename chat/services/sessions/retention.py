@@ -7,14 +7,14 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from agents.delegates import MOST_LEVELS
+from agents.delegates import MAX_LEVELS
 from chat.models import RunState, Schedule, Session, SessionRun, UserSessionState
 from chat.queries import subsessions
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.actions import set_deleted
 
 # Lookups from a session in which an agent works for another one to the sessions above it.
-_ABOVE = ["__".join(["caller_session"] * level) for level in range(1, MOST_LEVELS + 1)]
+_ABOVE = ["__".join(["caller_session"] * level) for level in range(1, MAX_LEVELS + 1)]
 
 
 def unused(before: datetime) -> QuerySet[Session]:

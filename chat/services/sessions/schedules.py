@@ -26,12 +26,12 @@ from chat.services.people.security_log import Kind, record
 from chat.services.transaction import SessionTransaction
 
 # The most schedules of a session, and the most removed ones that can be restored.
-MOST = 20
-MOST_REMOVED = 20
+MAX_SCHEDULES = 20
+MAX_REMOVED = 20
 # The most schedules of a user in all sessions. Schedules that are due at the same moment delay those of other users.
-MOST_OF_USER = 200
+MAX_OF_USER = 200
 # Failed runs in a row after which a schedule is paused.
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 ENDS = {
     Outcome.COMPLETED: Schedule.Outcome.COMPLETED,
     Outcome.INTERRUPTED: Schedule.Outcome.INTERRUPTED,
@@ -109,7 +109,7 @@ def change(
 @limited("changes", by="author")
 @transaction.atomic
 def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[int] | None = None) -> Schedule:
-    """Remove a schedule. The last MOST_REMOVED ones can be restored, until they are purged. Can be repeated.
+    """Remove a schedule. The last MAX_REMOVED ones can be restored, until they are purged. Can be repeated.
 
     `seen` is as in `change`. Raise ServiceError.
     """
@@ -120,7 +120,7 @@ def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[
         row.next_at = None
         row.save()
         removed = Schedule.objects.filter(session=row.session_id, removed_at__isnull=False).order_by("-removed_at")
-        Schedule.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MOST_REMOVED:])).delete()
+        Schedule.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MAX_REMOVED:])).delete()
     return row
 
 
@@ -225,7 +225,7 @@ def end_of(row: Schedule) -> Schedule.Outcome | None:
 def count_failure(row: Schedule) -> None:
     """Count a failed run, and pause the schedule if it is one too many. The caller saves the row."""
     row.failures += 1
-    if row.failures >= MOST_FAILURES and row.is_on:
+    if row.failures >= MAX_FAILURES and row.is_on:
         row.pause(Schedule.Pause.FAILURES)
 
 
@@ -255,11 +255,11 @@ def _require_seen(row: Schedule, seen: Collection[int] | None) -> None:
 
 def _require_room(session: Session, owner_id: int | None) -> None:
     kept = Schedule.objects.filter(removed_at=None)
-    if kept.filter(session=session).count() >= MOST:
-        raise Invalid(_("A session can have up to %(count)d schedules. Delete one first.") % {"count": MOST})
-    if kept.filter(owner=owner_id).count() >= MOST_OF_USER:
+    if kept.filter(session=session).count() >= MAX_SCHEDULES:
+        raise Invalid(_("A session can have up to %(count)d schedules. Delete one first.") % {"count": MAX_SCHEDULES})
+    if kept.filter(owner=owner_id).count() >= MAX_OF_USER:
         message = _("A person can have up to %(count)d schedules in all sessions. Delete one first.")
-        raise Invalid(message % {"count": MOST_OF_USER})
+        raise Invalid(message % {"count": MAX_OF_USER})
 
 
 def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:

@@ -22,7 +22,7 @@ from chat.services.transaction import SessionTransaction
 
 TITLE_WORDS = 60
 # The longest title from a model, in characters. A longer line is not a title.
-LONGEST_TITLE = 100
+MAX_TITLE_LENGTH = 100
 # The most characters of a message, and the most first messages, from which a model makes a title.
 EXCERPT = 2000
 FIRST = 4
@@ -122,7 +122,7 @@ def title_in(reply: str) -> str:
         .lstrip(_DECORATION)
         .rstrip(_DECORATION + ".。")
     )
-    return title if len(title) <= LONGEST_TITLE else ""
+    return title if len(title) <= MAX_TITLE_LENGTH else ""
 
 
 def _is_marked(session: Session) -> bool:

@@ -16,7 +16,7 @@ from chat.services.messages.validation import validate_text
 from chat.services.transaction import notify_session_lists
 
 # The most messages that are read to find users who had unread ones. If there are more, all users are notified.
-MOST_CHECKED = 200
+MAX_CHECKED = 200
 
 
 def pin(*, session: Session, user: User) -> None:
@@ -85,11 +85,11 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
     changed = ChatMessage.objects.filter(
         is_complete_or_open(), session=session_id, revision__gt=min(before[each] for each in moved)
     )
-    last = list(changed.order_by("-revision").values_list("revision", "user_id")[:MOST_CHECKED])
+    last = list(changed.order_by("-revision").values_list("revision", "user_id")[:MAX_CHECKED])
     had_unread = [
         user_id
         for user_id, revision in moved.items()
-        if len(last) == MOST_CHECKED
+        if len(last) == MAX_CHECKED
         or mentioned[user_id] > before[user_id]
         or any(before[user_id] < at <= revision and user != user_id for at, user in last)
     ]

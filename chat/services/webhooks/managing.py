@@ -28,7 +28,7 @@ from chat.services.people.security_log import Kind, record
 from chat.services.webhooks import outbox
 from chat.services.webhooks.delivering import cancel_pending
 
-MOST_WEBHOOKS = 20
+MAX_WEBHOOKS = 20
 # How long the previous secret also signs, so that receivers can be changed without losing a request.
 PREVIOUS_SIGNS = timedelta(days=1)
 
@@ -167,8 +167,8 @@ def _lock(author: User, webhook_id: int, *, removed: bool = False) -> Webhook:
 def _require_room(workspace_id: int) -> None:
     # The lock makes two simultaneous requests count one after the other.
     Workspace.objects.select_for_update().get(pk=workspace_id)
-    if webhooks_in(workspace_id).count() >= MOST_WEBHOOKS:
-        raise Invalid(_("A workspace can have up to %(count)d webhooks.") % {"count": MOST_WEBHOOKS})
+    if webhooks_in(workspace_id).count() >= MAX_WEBHOOKS:
+        raise Invalid(_("A workspace can have up to %(count)d webhooks.") % {"count": MAX_WEBHOOKS})
 
 
 def _apply(webhook: Webhook, author: User, given: WebhookSettings) -> None:

@@ -18,9 +18,9 @@ from agents.messages import Json
 from chat.transfer.formats.parsed import Loss, Losses, as_dict, as_list, as_text
 
 Link = tuple[str, str]
-MOST_REFERENCES = 2_000
-LONGEST_TITLE = 200
-LONGEST_ADDRESS = 2_000
+MAX_REFERENCES = 2_000
+MAX_TITLE_LENGTH = 200
+MAX_ADDRESS_LENGTH = 2_000
 
 _MARKER = re.compile("\ue200[^\ue200\ue201]{0,5000}\ue201|【[^【】†]{0,200}†[^【】]{0,200}】")
 # A widget, which can contain a formula: JSON with its name and content.
@@ -58,7 +58,7 @@ def with_sources(text: str, metadata: Json, left: Losses) -> str:
 def cited_text(text: str, citations: Sequence[Any]) -> str:
     """Return a Claude text block with a link after each passage that cites a source."""
     places: dict[int, list[Link]] = {}
-    for each in citations[:MOST_REFERENCES]:
+    for each in citations[:MAX_REFERENCES]:
         cited = as_dict(each)
         links = list(_links([cited, as_dict(cited.get("details")), *map(as_dict, as_list(cited.get("sources")))]))
         at = cited.get("end_index")
@@ -75,7 +75,7 @@ def cited_text(text: str, citations: Sequence[Any]) -> str:
 def found_sources(metadata: Json) -> Iterator[Json]:
     """Yield the pages that a web search of ChatGPT has found. Each has a `title`, a `url` and often a `ref_id`."""
     groups = map(as_dict, as_list(metadata.get("search_result_groups")))
-    yield from islice((as_dict(entry) for group in groups for entry in as_list(group.get("entries"))), MOST_REFERENCES)
+    yield from islice((as_dict(entry) for group in groups for entry in as_list(group.get("entries"))), MAX_REFERENCES)
 
 
 def with_list(text: str, sources: Iterable[Json]) -> str:
@@ -93,7 +93,7 @@ def _references(metadata: Json) -> tuple[dict[str, str], list[Link]]:
     """Return the replacement of each marker, and the sources that the message lists at its end."""
     by_marker: dict[str, str] = {}
     further: list[Link] = []
-    for each in as_list(metadata.get("content_references"))[:MOST_REFERENCES]:
+    for each in as_list(metadata.get("content_references"))[:MAX_REFERENCES]:
         reference, marker = as_dict(each), as_text(as_dict(each).get("matched_text"))
         links = list(_links(_sources(reference)))
         if _MARKER.fullmatch(marker):
@@ -121,7 +121,7 @@ def _entity_name(reference: Json) -> str:
 
 def _product_names(reference: Json) -> str:
     """Return the products of a reference, as links or titles."""
-    products = map(as_dict, as_list(reference.get("products"))[:MOST_REFERENCES])
+    products = map(as_dict, as_list(reference.get("products"))[:MAX_REFERENCES])
     names = (titled_link(_plain(as_text(each.get("title"))), as_text(each.get("url"))) for each in products)
     return ", ".join(filter(None, names))
 
@@ -129,7 +129,7 @@ def _product_names(reference: Json) -> str:
 def _replacements(text: str, metadata: Json) -> dict[str, str]:
     """Return the replacements of the markers whose positions are in `citations`."""
     replacements: dict[str, str] = {}
-    for each in as_list(metadata.get("citations"))[:MOST_REFERENCES]:
+    for each in as_list(metadata.get("citations"))[:MAX_REFERENCES]:
         citation = as_dict(each)
         start, source = citation.get("start_ix"), as_dict(citation.get("metadata"))
         marker = _MARKER.match(text, start) if isinstance(start, int) and 0 <= start < len(text) else None
@@ -252,13 +252,13 @@ def _address(url: str) -> str:
         is_known = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).netloc)
     except ValueError:
         return ""
-    if not is_known or len(url) > LONGEST_ADDRESS or any(char.isspace() or not char.isprintable() for char in url):
+    if not is_known or len(url) > MAX_ADDRESS_LENGTH or any(char.isspace() or not char.isprintable() for char in url):
         return ""
     return "".join(_ENCODED.get(char, char) for char in url)
 
 
 def _plain(title: str) -> str:
-    return _IN_TITLE.sub(" ", title).strip()[:LONGEST_TITLE]
+    return _IN_TITLE.sub(" ", title).strip()[:MAX_TITLE_LENGTH]
 
 
 def _link(title: str, address: str) -> str:

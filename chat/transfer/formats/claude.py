@@ -36,7 +36,7 @@ _FILE_KINDS = {"image": "Image", "document": "Document", "local_resource": "File
 # The name of a part of a large export, at the end of a string or of the path of its URL.
 _PART = re.compile(rb'conversations-\d{1,9}\.zip["?#]')
 # In bytes. A manifest has a few links.
-LONGEST_MANIFEST = 1_000_000
+MAX_MANIFEST_LENGTH = 1_000_000
 
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
@@ -60,7 +60,7 @@ def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversatio
 def is_manifest(file: IO[bytes]) -> bool:
     """Return whether a file is the list of a large export's archives, each of which is downloaded separately."""
     file.seek(0)
-    beginning = file.read(LONGEST_MANIFEST).removeprefix(b"\xef\xbb\xbf").lstrip()
+    beginning = file.read(MAX_MANIFEST_LENGTH).removeprefix(b"\xef\xbb\xbf").lstrip()
     return beginning.startswith(b"{") and _PART.search(beginning) is not None
 
 

@@ -16,7 +16,7 @@ from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Sourc
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 MAX_NAME_CHARS = 200
-LONGEST_TITLE = 60
+MAX_TITLE_LENGTH = 60
 MAX_FILES = 10
 _DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
 # An image in Markdown that contains its bytes, as some models write it. Shorter data is an example in a text. It takes
@@ -54,8 +54,8 @@ def convert(
 
 def first_words(text: str) -> str:
     """Return the first words of a text, short enough for a title."""
-    words = textwrap.shorten(text[: 4 * LONGEST_TITLE], LONGEST_TITLE, placeholder="…")
-    return words if words != "…" else " ".join(text.split())[: LONGEST_TITLE - 1] + "…"
+    words = textwrap.shorten(text[: 4 * MAX_TITLE_LENGTH], MAX_TITLE_LENGTH, placeholder="…")
+    return words if words != "…" else " ".join(text.split())[: MAX_TITLE_LENGTH - 1] + "…"
 
 
 def arguments_of(value: object) -> Json:

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from agents.registry import AgentPreset
 from chat.agents_setup import registry
-from chat.commands import LONGEST_PROMPT
+from chat.commands import MAX_SYSTEM_PROMPT_LENGTH
 from chat.models import APPROVED, FORKED_FILES
 from chat.queries import presets
 from chat.queries.cast import AGENTS, REMOVED
-from chat.services.sessions.agents import MOST_AGENTS
+from chat.services.sessions.agents import MAX_AGENTS
 from chat.transfer.document.schema import SessionPart
 
 
@@ -75,7 +75,7 @@ def _others(found: object, agent: AgentPreset, allowed: set[str], most: int) -> 
     """Return the other agents of a file, limited to the tools, rounds and models that this server offers."""
     entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     made = []
-    for each in entries[:MOST_AGENTS]:
+    for each in entries[:MAX_AGENTS]:
         name, tools, rounds = each.get("name"), each.get("tools"), each.get("max_rounds")
         title, prompt = each.get("agent_title"), each.get("system_prompt")
         if not isinstance(name, str) or not 0 < len(name) <= 80:
@@ -93,7 +93,7 @@ def _others(found: object, agent: AgentPreset, allowed: set[str], most: int) -> 
                 presets.ICON: presets.icon_of(each),
                 "provider": provider,
                 "model": model,
-                "system_prompt": prompt[:LONGEST_PROMPT] if isinstance(prompt, str) else "",
+                "system_prompt": prompt[:MAX_SYSTEM_PROMPT_LENGTH] if isinstance(prompt, str) else "",
                 "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
                 "max_rounds": max(1, min(rounds, most)),
                 "allowed_hosts": _hosts(each.get("allowed_hosts"), agent),

@@ -52,7 +52,7 @@ MAX_SECONDS = 60.0
 # The most file names in a note, and the most characters of a name.
 MAX_NAMED = 5
 MAX_NAME_CHARS = 80
-LONGEST_TITLE = 200
+MAX_TITLE_LENGTH = 200
 TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
 
 
@@ -173,7 +173,7 @@ class SessionImport:
         present = Session.objects.filter(owner=self._owner, workspace=self._workspace, title=title)
         if not title or not present.exclude(status=Session.Status.DELETED).exists():
             return title
-        room = LONGEST_TITLE - len(_("%(title)s (imported)") % {"title": ""})
+        room = MAX_TITLE_LENGTH - len(_("%(title)s (imported)") % {"title": ""})
         return _("%(title)s (imported)") % {"title": title[:room]}
 
     @contextmanager

@@ -42,7 +42,7 @@ MAX_ARCHIVE_DEPTH = 2
 # The maximum size of an archive's central directory in bytes. It is enough for about 50,000 entries.
 MAX_DIRECTORY = 5_000_000
 _ARCHIVE_END = b"PK\x05\x06"
-_LONGEST_ARCHIVE_END = 22 + 65_535
+_MAX_ARCHIVE_END_LENGTH = 22 + 65_535
 
 
 class NothingInside(Unreadable):
@@ -205,7 +205,7 @@ def _unpack_inner(file: IO[bytes], room: Budget, depth: int) -> Iterator[_JsonFi
 def _require_short_directory(file: IO[bytes]) -> None:
     """Raise TooLargeToRead for an archive with millions of entries, before they are listed."""
     size = file.seek(0, 2)
-    file.seek(max(0, size - _LONGEST_ARCHIVE_END))
+    file.seek(max(0, size - _MAX_ARCHIVE_END_LENGTH))
     end = file.read()
     at = end.rfind(_ARCHIVE_END)
     if at >= 0 and len(end) >= at + 16 and struct.unpack_from("<L", end, at + 12)[0] > MAX_DIRECTORY:

@@ -417,7 +417,7 @@ async def test_a_web_server_without_sessions_that_is_gone_is_not_connected(gone:
 async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """UI-16: a call connects to the server immediately, however long the pause before the next attempt would be."""
     monkeypatch.setattr(connection, "PAUSES", (0.0, 3600.0))
-    monkeypatch.setattr(connection, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(connection, "MIN_PAUSE", 0.01)
     port = free_port()
     async with AsyncExitStack() as first:
         config, process = await first.enter_async_context(http_server(port, internal_hosts=("127.0.0.1",)))
@@ -434,7 +434,7 @@ async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest
 async def test_a_call_on_a_closed_connection_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """UI-16: a turn can have tools of a server whose settings were changed since; their calls fail immediately."""
     monkeypatch.setattr(connection, "PAUSES", (3600.0,))
-    monkeypatch.setattr(connection, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(connection, "MIN_PAUSE", 0.01)
     async with http_server(internal_hosts=("127.0.0.1",)) as (config, process), opened(config) as servers:
         found = await tools(servers)
         process.kill()
