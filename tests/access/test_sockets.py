@@ -19,6 +19,7 @@ from chat.dispatch import HANDLERS
 from chat.live import hub as hubs
 from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Session, SessionRole, Share, User
 from chat.services.deletion import requests
+from chat.services.deletion.users import close_account
 from chat.services.people import api_tokens, members, sharing
 from chat.services.sessions.lifecycle import create_session
 from config.asgi import application
@@ -620,6 +621,16 @@ async def test_changed_workspace_roles_are_shown_together_and_only_where_they_co
         assert page.frames.count({"op": "reload"}) == 1
         assert other.frames.count({"op": "people"}) == 1
         assert {"op": "people"} not in untouched.frames
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_pages_show_that_an_account_was_closed(node: TestNode, people: People) -> None:
+    """LIVE-06: other users' pages read again who has access, before the erasure deletes the user's shares."""
+    async with Socket(path_of(people.session, "page"), people[VIEWER]) as other:
+        other.send(type="sync")
+        await other.let_in()
+        await node.do(close_account, people[EDITOR], None)
+        await other.until(lambda: {"op": "people"} in other.frames)
 
 
 @pytest.mark.usefixtures("_no_beacon")

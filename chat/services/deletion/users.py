@@ -113,6 +113,8 @@ def close_account(user: User, author: User | None) -> None:
     accounts.sign_out_elsewhere(user=user, keep=None, author=author)
     replies.follow_people_of_later(user.pk)
     notify_access_changed(user.pk)
+    for workspace_id in user.memberships.values_list("workspace", flat=True):
+        notify_access_changed(user.pk, workspace_id)  # others' pages no longer list the user
 
 
 def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline = NO_DEADLINE) -> bool:
