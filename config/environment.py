@@ -139,10 +139,11 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
 def _has_host_in_path(address: str) -> bool:
     """Return whether the host is behind the place of the host, because of a `/`, `?` or `#` in the password.
 
-    Values of options can contain an @.
+    Values of options can contain an @, behind the one of the host.
     """
     parts = urlsplit(address)
-    return "@" in parts.path + parts.query.partition("=")[0] + parts.fragment
+    has_host = "@" in parts.netloc
+    return "@" in parts.path + (parts.query.partition("=")[0] if has_host else parts.query) + parts.fragment
 
 
 def _is_redis(address: str) -> bool:

@@ -36,13 +36,6 @@ class ArgumentsField(TextField):
     def clean(self, value: Any) -> Any:
         return _parse(super().clean(value))
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compare the parsed values, so that a change of only the formatting does not count."""
-        try:
-            return json.dumps(self.clean(initial)) != json.dumps(self.clean(data))
-        except forms.ValidationError:
-            return True
-
 
 @dataclass(frozen=True, slots=True)
 class Conflict:

@@ -89,7 +89,7 @@ class MembershipFormSet(BaseInlineFormSet):  # type: ignore[type-arg]  # only it
         super().clean()
         # Not `deleted_forms`, which needs the result of this check.
         leaving = [form.instance.pk for form in self.initial_forms if form.cleaned_data.get(DELETION_FIELD_NAME)]
-        joining = [form.instance for form in self.extra_forms if form.has_changed()]
+        joining = [form.instance for form in self.extra_forms if form.has_changed() and form.is_valid()]
         try:
             members.require_owners(leaving, joining)
         except ServiceError as error:

@@ -43,7 +43,7 @@ class SessionMembers(Schema):
     """The users with access to a session."""
 
     members: list[SessionMember] = Field(
-        description="The owner, followed by the users with whom the session is shared."
+        description="The owner, unless the account is closed, followed by the users with whom the session is shared."
     )
     workspace_role: WorkspaceRole = Field(
         description="The role of all other members of the workspace in the session. Empty if they have no access."

@@ -57,9 +57,10 @@ class RoleChanges:
             while self._users:
                 await asyncio.sleep(COLLECT_FOR)
                 workspace_id, users = self._users.popitem()
-                await self._show(workspace_id, users, self._pages.pop(workspace_id))
-        except Exception as error:  # the beacon checks access again
-            logger.warning("Could not show changed roles: %r", error)
+                try:
+                    await self._show(workspace_id, users, self._pages.pop(workspace_id))
+                except Exception as error:  # the beacon checks access again
+                    logger.warning("Could not show changed roles: %r", error)
         finally:
             self._showing = None
 

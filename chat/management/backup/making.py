@@ -8,13 +8,14 @@ import stat
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
 from django.core.files.storage import Storage, default_storage
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.utils.crypto import salted_hmac
 
 from agents.sandbox.browsing import MAX_DEPTH, NotThere, open_folder
@@ -108,11 +109,12 @@ def _require_settings_of_the_server(report: Callable[[str], None]) -> None:
         raise BackupError(str(error)) from error
     # Without an index, this may read all messages, as the dump does after it.
     used = ChatMessage.objects.filter(tool_name__in=FILE_TOOLS, status=MessageStatus.COMPLETE)
-    if not Path(settings.WORKSPACES).exists() and used.exists():
-        report(
-            f"The backup has no session files, because {settings.WORKSPACES} does not exist, although agents have "
-            "used such files. Set WORKSPACES to the value of the server."
-        )
+    with suppress(DatabaseError):  # databases of earlier versions may lack a column
+        if not Path(settings.WORKSPACES).exists() and used.exists():
+            report(
+                f"The backup has no session files, because {settings.WORKSPACES} does not exist, although agents have "
+                "used such files. Set WORKSPACES to the value of the server."
+            )
 
 
 def _marks() -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,13 @@ class Command(DataCommand):
 
     def _explained(self, error: OSError, path: Path) -> str:
         """Explain an error. Backups of earlier versions that ran as root left a folder that only root can use."""
-        folder = making.folder()
-        if isinstance(error, PermissionError) and path.parent == folder and folder.exists():
-            owner = folder.stat().st_uid
-            if owner != os.geteuid():
-                return (
-                    f"{folder} belongs to the account {account(owner)}. Make the account that runs Parley its owner: "
-                    f"chown -R ACCOUNT {folder}"
-                )
+        folder, owner = making.folder(), None
+        if isinstance(error, PermissionError) and path.parent == folder:
+            with suppress(OSError):
+                owner = folder.stat().st_uid
+        if owner is not None and owner != os.geteuid():
+            return (
+                f"{folder} belongs to the account {account(owner)}. Make the account that runs Parley its owner: "
+                f"chown -R ACCOUNT {folder}"
+            )
         return explained(error, path)

@@ -126,7 +126,8 @@ def remove_copies_on_commit(session_id: str, files: Iterable[Attachment]) -> Non
     A turn that runs may use the copies of other files, and its next request to a model updates the folder.
     """
     if marks := set(map(copy_mark, files)):
-        transaction.on_commit(partial(_remove_copies, session_id, marks))
+        # The removal is committed: a database error here must not stop its events.
+        transaction.on_commit(partial(_remove_copies, session_id, marks), robust=True)
 
 
 def _remove_copies(session_id: str, marks: set[tuple[int, int]]) -> None:
