@@ -64,8 +64,8 @@ def _name(value: str) -> str:
 
 
 def _share(value: int) -> int:
-    if value and not LEAST_SHARE <= value <= MAX_SHARE:
-        raise ValueError(f"must be a percentage from {LEAST_SHARE} to {MAX_SHARE}, or 0")
+    if value and not MIN_SHARE <= value <= MAX_SHARE:
+        raise ValueError(f"must be a percentage from {MIN_SHARE} to {MAX_SHARE}, or 0")
     return value
 
 
@@ -88,7 +88,7 @@ def _with_readable_url(server: ServerConfig) -> ServerConfig:
 
 
 # Percentages of the context window at which a session may summarize earlier messages.
-LEAST_SHARE = 30
+MIN_SHARE = 30
 MAX_SHARE = 95
 Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_web_address)]

@@ -19,7 +19,7 @@ from markdownify import MarkdownConverter
 _CLUTTER = ["script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "nav", "footer", "aside"]
 _CLUTTER += ["form", "button", "dialog", "link", "meta"]
 # If <main> and <article> have less text than this, the whole page is read.
-_LEAST_MAIN_CHARACTERS = 200
+_MIN_MAIN_CHARACTERS = 200
 
 # The most characters of a page that are parsed, without scripts and styles. This takes about two seconds.
 MAX_HTML = 500_000
@@ -93,7 +93,7 @@ def _parse(html: str, url: str) -> tuple[str, str]:
 
 def _main(soup: BeautifulSoup) -> Tag:
     for candidate in (soup.find("main"), soup.find("article")):
-        if isinstance(candidate, Tag) and len(candidate.get_text(strip=True)) >= _LEAST_MAIN_CHARACTERS:
+        if isinstance(candidate, Tag) and len(candidate.get_text(strip=True)) >= _MIN_MAIN_CHARACTERS:
             return candidate
     return soup
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 # Characters of a passage. This is enough for an answer, and several passages still fit into a result.
 MAX_LENGTH = 1_500
 # A heading starts a new passage if the passage before it has at least this many characters.
-LEAST_BEFORE_HEADING = 400
+MIN_BEFORE_HEADING = 400
 # In characters. A longer word is data rather than language.
 MAX_WORD_LENGTH = 60
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -28,7 +28,7 @@ def split(text: str) -> Iterator[str]:
     """Yield the passages of a text, of at most MAX_LENGTH characters each. Keep paragraphs whole if possible."""
     passage = ""
     for paragraph in _BLANK_LINES.split(text.strip()):
-        is_new_part = bool(_HEADING.match(paragraph)) and len(passage) >= LEAST_BEFORE_HEADING
+        is_new_part = bool(_HEADING.match(paragraph)) and len(passage) >= MIN_BEFORE_HEADING
         if passage and (is_new_part or len(passage) + 2 + len(paragraph) > MAX_LENGTH):
             yield passage.rstrip()
             passage = ""

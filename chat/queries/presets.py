@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from agents.approval import Rules, stored_guarded_rules, valid_guarded_rules, valid_rules
-from agents.config import LEAST_SHARE, MAX_SHARE
+from agents.config import MAX_SHARE, MIN_SHARE
 from agents.delegates import EVERY, PREFIX, is_delegate
 from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
@@ -189,7 +189,7 @@ def copy_of(chosen: AgentPreset) -> Json:
 def compact_at(session: Session) -> int:
     """Return the percentage of the context window at which the session summarizes earlier messages; 0 means never."""
     share = session.config_values.get("compact_at")
-    return share if type(share) is int and LEAST_SHARE <= share <= MAX_SHARE else 0
+    return share if type(share) is int and MIN_SHARE <= share <= MAX_SHARE else 0
 
 
 def has_own_knowledge(session: Session) -> bool:

@@ -20,7 +20,7 @@ MAX_TAIL_LENGTH = 50_000
 # How many times longer than its source HTML may be. The rest is shown as source, which is at most five times longer.
 # HTML below a fixed length is always accepted.
 OUTPUT_FACTOR = 15
-LEAST_OUTPUT = 100_000
+MIN_OUTPUT = 100_000
 # Text that is not Markdown (user messages, tool results) has no links, colors or layout after this many characters.
 MAX_STYLED_LENGTH = 100_000
 # The characters that link references may add to a text, or the text's length if that is more. cmark has the same rule.
@@ -133,4 +133,4 @@ def most_expanded(source_length: int) -> int:
 
 def most_output(source_length: int) -> int:
     """Return the maximum length of the HTML of a source, in characters."""
-    return max(LEAST_OUTPUT, OUTPUT_FACTOR * source_length)
+    return max(MIN_OUTPUT, OUTPUT_FACTOR * source_length)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agents.process_pool import Limits, ProcessPool, Reason, WorkFailed
 from chat.rendering import budget
-from chat.rendering.budget import LEAST_OUTPUT, MAX_MARKDOWN_LENGTH, ON_LOOP, UNLIMITED, Allowance
+from chat.rendering.budget import MAX_MARKDOWN_LENGTH, MIN_OUTPUT, ON_LOOP, UNLIMITED, Allowance
 from chat.rendering.markdown import blocks as markdown_blocks
 from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import draw_all, is_plain, normalize
@@ -43,7 +43,7 @@ def _short_collections() -> None:
 
 
 def assert_not_much_larger(blocks: Sequence[str], text: str) -> None:
-    assert sum(map(len, blocks)) <= max(MAX_TIMES * len(text), 2 * LEAST_OUTPUT)
+    assert sum(map(len, blocks)) <= max(MAX_TIMES * len(text), 2 * MIN_OUTPUT)
 
 
 @pytest.mark.parametrize(("family", "size", "step"), SIZES)

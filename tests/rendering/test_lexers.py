@@ -20,7 +20,7 @@ from chat.rendering.markdown.blocks import is_plain
 from chat.rendering.markdown.code_blocks import CODE_START
 from chat.rendering.markdown.highlight import (
     _LANGUAGES,
-    LEAST_SECONDS,
+    MIN_SECONDS,
     QUICK,
     SLOW_STARTS,
     Colors,
@@ -208,7 +208,7 @@ class Stubborn(Lexer):
 def test_the_timer_ends_a_lexer_that_lost_its_first_exception() -> None:
     """MSG-12: if not, the process ends, and the text around the code loses its form."""
     colors = Colors()
-    colors.seconds = LEAST_SECONDS
+    colors.seconds = MIN_SECONDS
     assert _all_pieces(Stubborn(), "a", None, colors) == []
     assert colors.seconds < 0
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)

@@ -29,7 +29,7 @@ MAX_SECONDS_OF_TEXT = 0.5
 # The timer ends a lexer again after this time if Python ignored the first exception, as in a destructor.
 AGAIN_SECONDS = 0.05
 # Less time than this is not worth a start.
-LEAST_SECONDS = 0.01
+MIN_SECONDS = 0.01
 # The most characters of code that are highlighted in one message.
 MAX_COLORED = 50_000
 # The most languages that are highlighted in one message. Loading the lexer of a language takes 10 to 50 ms.
@@ -318,7 +318,7 @@ def use_timer() -> None:
 def _all_pieces(lexer: Lexer, code: str, meter: Meter | None, colors: Colors) -> list[tuple[str, str]]:
     """Return the pieces of the code, or only some of them if the lexer takes too long."""
     seconds, started = min(MAX_SECONDS, colors.seconds), thread_time()
-    if seconds < LEAST_SECONDS:
+    if seconds < MIN_SECONDS:
         return []
     pieces = _pieces(lexer, code, meter, seconds)
     try:

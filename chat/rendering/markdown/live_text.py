@@ -11,7 +11,7 @@ from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 # The last characters of an id. They are enough to distinguish the few messages that stream in one session.
 ID_END = 5
 # In characters. A block that shares less with the tail is sent whole.
-LEAST_SHARED = 16
+MIN_SHARED = 16
 
 
 class Stream(Protocol):
@@ -195,7 +195,7 @@ def _block_or_difference(tail: str, html: str) -> str | list[Any]:
     """Return a block or, if that is shorter, its difference from the tail that it was before it froze."""
     start = common_prefix(tail, html)
     end = common_suffix(tail[start:], html[start:])
-    if start + end < LEAST_SHARED:
+    if start + end < MIN_SHARED:
         return html
     return [utf16_length(html[:start]), utf16_length(html[len(html) - end :]), html[start : len(html) - end]]
 

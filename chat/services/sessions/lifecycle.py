@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.config import LEAST_SHARE, MAX_SHARE
+from agents.config import MAX_SHARE, MIN_SHARE
 from agents.errors import ModelNotFound
 from agents.reasoning import Reasoning
 from chat import ids
@@ -249,9 +249,9 @@ def _require_valid(mode: str | None, replies: str | None, compact_at: int | None
         raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
     if replies is not None and replies not in (*Session.Replies.values, AUTOMATIC):
         raise Invalid(_("The agent can reply to: %(choices)s.") % {"choices": ", ".join(Session.Replies.values)})
-    if compact_at and not LEAST_SHARE <= compact_at <= MAX_SHARE:
+    if compact_at and not MIN_SHARE <= compact_at <= MAX_SHARE:
         words = _("Choose a percentage from %(least)d to %(most)d, or 0 to turn it off.")
-        raise Invalid(words % {"least": LEAST_SHARE, "most": MAX_SHARE})
+        raise Invalid(words % {"least": MIN_SHARE, "most": MAX_SHARE})
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
 // The script of a diagram's frame. It draws the code that the page sends, and reports the diagram's height or an error.
 (() => {
   const MARGIN = 14;
-  const LEAST_SCALE = 0.7; // smaller diagrams scroll instead
+  const MIN_SCALE = 0.7; // smaller diagrams scroll instead
   // The colors of the page's style sheet, in the form that the library needs.
   const LIGHT = {
     background: "#f3f4f8",
@@ -88,7 +88,7 @@
     style.display = "block";
     style.marginInline = "auto";
     const width = Number.parseFloat(style.maxWidth);
-    if (width) style.minWidth = `${width * LEAST_SCALE}px`;
+    if (width) style.minWidth = `${width * MIN_SCALE}px`;
   }
 
   /** Draws one diagram at a time, and only the newest one, because the theme may change while one is drawn. */
