@@ -162,10 +162,13 @@ async def test_focus_waits_for_the_content_without_the_removed_agent(server: Ser
     await expect(agents.get_by_role("listitem")).to_have_count(2)
     address = str(await ana.page.locator("#panel").get_attribute("data-address"))
     requests: list[Route] = []
-    # The removal and the frame that reports it both update the panel.
-    both = asyncio.Event()
+    # The removal and the frame that reports it both update the panel. So can the frame of the addition, if it is late.
+    both, released = asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
+        if released.is_set():
+            await route.continue_()
+            return
         requests.append(route)
         if len(requests) == 2:
             both.set()
@@ -176,7 +179,9 @@ async def test_focus_waits_for_the_content_without_the_removed_agent(server: Ser
     async with ana.page.expect_event("requestfinished", lambda request: request == requests[0].request):
         await requests[0].continue_()
     await ana.page.evaluate("new Promise(requestAnimationFrame)")
-    await requests[1].continue_()
+    released.set()
+    for held in requests[1:]:
+        await held.continue_()
     await expect(agents.get_by_role("button", name="Add agent")).to_be_focused()
     ana.check_console()
 

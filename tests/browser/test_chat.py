@@ -98,7 +98,7 @@ async def test_stop_keeps_the_text_so_far(ana: Person, model: WireServer) -> Non
     await expect(ana.answers.first).to_contain_text("So far")
     await ana.stop.click()
     await ana.sees_state("idle")
-    await expect(ana.page.get_by_text("Stopped by Admin")).to_be_visible()
+    await expect(ana.page.get_by_text("Stopped by Admin", exact=True)).to_be_visible()
     await expect(ana.answers.first).to_contain_text("So far")
     await ana.say("And now?")
     await expect(ana.answers.nth(1)).to_contain_text("Fine.")

@@ -186,7 +186,7 @@ async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer)
     await ana.sees_state("thinking")
     await ana.composer.press("Escape")
     await ana.sees_state("idle")
-    await expect(ana.page.get_by_text("Stopped by Admin")).to_be_visible()
+    await expect(ana.page.get_by_text("Stopped by Admin", exact=True)).to_be_visible()
     await expect(ana.composer).to_be_focused()
 
 
