@@ -242,12 +242,9 @@ async def test_reload_keeps_the_position(ana: Person, server: Server) -> None:
     await ana.page.goto(f"{ana.page.url}#{await id_of(server, 60)}")
     await ana.page.reload()
     await expect(numbered(ana, 60)).to_be_in_viewport()
-    await ana.page.mouse.move(600, 300)
-    await ana.page.mouse.wheel(0, -300)
-    await expect(numbered(ana, 55)).to_be_in_viewport()
     place = """async log => {
         let top = -1;
-        for (let still = 0; still < 10; top = log.scrollTop) {  // the wheel's scrolling has ended
+        for (let still = 0; still < 10; top = log.scrollTop) {  // nothing moves any more
             await new Promise(requestAnimationFrame);
             still = log.scrollTop === top ? still + 1 : 0;
         }
@@ -255,6 +252,10 @@ async def test_reload_keeps_the_position(ana: Person, server: Server) -> None:
         const first = [...log.querySelectorAll('article')].find(each => each.getBoundingClientRect().bottom > edge);
         return [Number(first.dataset.sequence), Math.round(first.getBoundingClientRect().top - edge)];
     }"""
+    await log(ana).evaluate(place)
+    await ana.page.mouse.move(600, 300)
+    await ana.page.mouse.wheel(0, -300)
+    await expect(numbered(ana, 55)).to_be_in_viewport()
     before = await log(ana).evaluate(place)
     await ana.page.reload()
     await expect(numbered(ana, before[0] + 1)).to_be_in_viewport()

@@ -91,9 +91,9 @@ export function keepScrollPosition(change, { moves = true } = {}) {
 let heldLine = null; // {each, top, at}: the element kept in place for some frames, its top, and the scroll position
 
 /** Keeps an element in place for some frames, in which messages that have come into view get their real heights. */
-async function holdLine(each) {
-  const line = (heldLine = { each, top: topOf(each), at: log.scrollTop });
-  for (let frame = 0; frame < SETTLING_FRAMES && heldLine === line; frame++) await new Promise(requestAnimationFrame);
+async function holdLine(each, top = topOf(each), frames = SETTLING_FRAMES) {
+  const line = (heldLine = { each, top, at: log.scrollTop });
+  for (let frame = 0; frame < frames && heldLine === line; frame++) await new Promise(requestAnimationFrame);
   if (heldLine === line) releaseLine();
 }
 
@@ -160,7 +160,12 @@ async function restorePosition() {
   const { type } = performance.getEntriesByType("navigation")[0] ?? {};
   const place = ["reload", "back_forward"].includes(type) ? readTab(PLACE_NAME) : null;
   if (!place) return false;
-  return goToPlace(place, (message) => (log.scrollTop += topOf(message) - place.top));
+  const isThere = await goToPlace(place, (message) => (log.scrollTop += topOf(message) - place.top));
+  if (isThere) {
+    log.classList.add("holding");
+    holdLine(document.getElementById(place.id), place.top, LOADING_FRAMES);
+  }
+  return isThere;
 }
 
 /**
@@ -187,6 +192,7 @@ async function goToPlace(place, scroll) {
 }
 
 const SETTLING_FRAMES = 4; // frames until content that has come into view has its real height
+const LOADING_FRAMES = 60; // and after a reload, until messages above it have theirs
 
 /** Repeats a step while new content in view gets its real height. */
 async function repeatWhileResizing(step) {
