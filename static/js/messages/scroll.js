@@ -88,6 +88,7 @@ export function keepScrollPosition(change, { moves = true } = {}) {
   else updateButtonLabel();
 }
 
+let restored = null; // {each, top}: the message whose position is being restored after a reload
 let heldLine = null; // {each, top, at}: the element kept in place for some frames, its top, and the scroll position
 
 /** Keeps an element in place for some frames, in which messages that have come into view get their real heights. */
@@ -160,7 +161,11 @@ async function restorePosition() {
   const { type } = performance.getEntriesByType("navigation")[0] ?? {};
   const place = ["reload", "back_forward"].includes(type) ? readTab(PLACE_NAME) : null;
   if (!place) return false;
-  const isThere = await goToPlace(place, (message) => (log.scrollTop += topOf(message) - place.top));
+  const isThere = await goToPlace(place, (message) => {
+    restored = { each: message, top: place.top };
+    log.scrollTop += topOf(message) - place.top;
+  });
+  restored = null;
   if (isThere) {
     log.classList.add("holding");
     holdLine(document.getElementById(place.id), place.top, LOADING_FRAMES);
@@ -291,8 +296,10 @@ function keepPositionWhileLoading() {
   };
   document.addEventListener("htmx:before:swap", (event) => {
     if (!isPage(event)) return;
-    anchor = firstVisible();
-    top = anchor?.getBoundingClientRect().top ?? 0;
+    // A line that is still being brought to its place is not there yet.
+    const line = heldLine ?? restored;
+    anchor = line?.each ?? firstVisible();
+    top = line ? line.top + log.getBoundingClientRect().top : (anchor?.getBoundingClientRect().top ?? 0);
     heldLine = null;
     log.classList.add("holding");
   });
