@@ -6,6 +6,7 @@ Tests measure the CPU time of their own thread, which other processes do not cha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from time import thread_time
 
@@ -100,31 +101,32 @@ async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
     assert await render.draw(text) == blocks
 
 
-async def test_a_busy_pool_costs_the_colors_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-01: a text that was shown as source because no process was free is rendered the next time."""
-    text = FAMILIES["answer"](30_000)
+@contextmanager
+def busy_pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Render with a pool in which no process is free."""
     limits = Limits(cpu_seconds=1, seconds=1, memory_mb=256, output_bytes=10, queue_seconds=0.01)
     busy = ProcessPool("tests.support.child_work", limits, size=1)
     held = busy.stream("sleep_after", "x")
     next(held)
     with monkeypatch.context() as patch:
         patch.setattr(render, "_processes", busy)
-        assert all(map(is_plain, render.blocks(text)))
+        yield
     held.close()  # type: ignore[attr-defined]  # a generator
+
+
+async def test_a_busy_pool_costs_the_colors_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: a text that was shown as source because no process was free is rendered the next time."""
+    text = FAMILIES["answer"](30_000)
+    with busy_pool(monkeypatch):
+        assert all(map(is_plain, render.blocks(text)))
     assert not any(map(is_plain, await render.draw(text)))
 
 
 async def test_a_busy_pool_costs_a_short_text_only_its_colors(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-01: if no process is free, headings and lists are drawn, and the next look shows the colors, too."""
     text = "# Plan\n\n- *one*\n\n```cpp\nint waiting;\n```"
-    limits = Limits(cpu_seconds=1, seconds=1, memory_mb=256, output_bytes=10, queue_seconds=0.01)
-    busy = ProcessPool("tests.support.child_work", limits, size=1)
-    held = busy.stream("sleep_after", "x")
-    next(held)
-    with monkeypatch.context() as patch:
-        patch.setattr(render, "_processes", busy)
+    with busy_pool(monkeypatch):
         drawn, again = render.blocks(text), await render.draw(text)
-    held.close()  # type: ignore[attr-defined]  # a generator
     assert drawn == again == draw_all(text, Allowance(colors=False))
     assert not any(map(is_plain, drawn))
     assert "<span" not in drawn[2].split("<pre")[1]
