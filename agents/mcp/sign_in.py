@@ -70,7 +70,7 @@ class Grant:
     def to_json(self) -> Json:
         data = asdict(self)
         lacking = data.pop("lacking")
-        # Processes of the previous release may read it during an update. They accept no further names but in `client`.
+        # Processes of the previous release may read it during an update. They accept further names only in `client`.
         return {**data, "client": {**self.client, "lacking": lacking}} if lacking is not None else data
 
     @property

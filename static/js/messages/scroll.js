@@ -91,7 +91,10 @@ export function keepScrollPosition(change, { moves = true } = {}) {
 let restored = null; // {each, top}: the message whose position is being restored after a reload
 let heldLine = null; // {each, top, at}: the element kept in place for some frames, its top, and the scroll position
 
-/** Keeps an element in place for some frames, in which messages that have come into view get their real heights. */
+/**
+ * Keeps an element for some frames at the position `top`, in px below the list's edge, while messages that have come
+ * into view get their real heights.
+ */
 async function holdLine(each, top = topOf(each), frames = SETTLING_FRAMES) {
   const line = (heldLine = { each, top, at: log.scrollTop });
   for (let frame = 0; frame < frames && heldLine === line; frame++) await new Promise(requestAnimationFrame);
@@ -197,7 +200,7 @@ async function goToPlace(place, scroll) {
 }
 
 const SETTLING_FRAMES = 4; // frames until content that has come into view has its real height
-const LOADING_FRAMES = 60; // and after a reload, until messages above it have theirs
+const LOADING_FRAMES = 60; // for a restored position, because more content gets its real height after a reload
 
 /** Repeats a step while new content in view gets its real height. */
 async function repeatWhileResizing(step) {
@@ -296,7 +299,7 @@ function keepPositionWhileLoading() {
   };
   document.addEventListener("htmx:before:swap", (event) => {
     if (!isPage(event)) return;
-    // A line that is still being brought to its place is not there yet.
+    // A held or restored line may not have its final position yet, so keep the position that it should have.
     const line = heldLine ?? restored;
     anchor = line?.each ?? firstVisible();
     top = line ? line.top + log.getBoundingClientRect().top : (anchor?.getBoundingClientRect().top ?? 0);

@@ -12,13 +12,13 @@ const ALERT_NAME = "parley:alert"; // the tag and the time of the last alert of 
 const channel = new BroadcastChannel("parley:in-view");
 const ANSWER_MS = 200;
 
-function answer({ data: { asked } }) {
+function answerPage({ data: { asked } }) {
   const isSeen = asked === location.pathname && !document.hidden && document.hasFocus();
   if (isSeen) channel.postMessage({ seen: asked });
 }
 
 /** Begins to answer other pages. Has no further effect if it is called again. */
-export const connect = () => channel.addEventListener("message", answer);
+export const connect = () => channel.addEventListener("message", answerPage);
 
 /** Resolves to whether the user is looking at a page of this path in another tab or window. */
 function isSeenElsewhere(path) {
